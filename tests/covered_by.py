@@ -100,6 +100,7 @@ COVERED_BY = {
     "tools/known_servers": "settings/test_new_server.py",
     "tools/line_runs": "laws/test_text_edits.py",
     "tools/nearest_places": "laws/test_text_edits.py",
+    "tools/passed_servers": "runtime/test_agent_servers.py",
     "tools/patch_text": "tools/test_file_edits.py",
     "storage/text_folders": "storage/test_skill_folders.py",
     "tools/prompts": "mcp/test_server_client.py",

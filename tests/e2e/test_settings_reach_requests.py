@@ -243,6 +243,7 @@ IN_NO_REQUEST = {
     *("picker", "pictures", "save", "start_insert", "fill_topic"),
     *("agents", "providers", "thinking"),  # each of their fields has its row
     *("providers.command", "providers.env", "providers.cwd", "file: mode"),  # tests/acp
+    "providers.servers",  # tests/runtime/test_agent_servers.py
     *("instructions", "file: instructions"),  # tests/e2e/test_instructions.py has files for them
 }
 """Settings that no request shows: paths, the loop's limits and rules, keys, appearance, servers."""

@@ -31,6 +31,7 @@ from parley.settings.values import OWN_MODEL, ProviderSettings
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
 from parley.tools.client_calls import ApprovedChange
+from parley.tools.passed_servers import PassedServers
 from parley.tools.results import Outcome
 
 IDLE_S = 600.0
@@ -39,6 +40,7 @@ _CLOSE_S = 3.0
 _COMMANDS_S = 0.3
 """How long a new session may take to report its commands, before the user sees what it offers."""
 _PROJECT = "project"
+_NO_SERVERS = PassedServers()
 _NEW_SESSION = "{} does not know this chat yet, so its new session begins with the whole text"
 
 
@@ -60,6 +62,8 @@ class AgentProcesses:
         self._ids = count(1)
         self._token = secrets.token_hex(4)
         self._informed_chats = set[str]()
+        self._messages = set[tuple[str, str]]()
+        """The other messages that chats have shown."""
 
     def _next_id(self) -> str:
         """An id that no call of any chat has, so that neither an agent nor a file can forge it."""
@@ -72,10 +76,12 @@ class AgentProcesses:
         chat: str,
         folder: Path,
         client: ClientTools | None = None,
+        servers: PassedServers = _NO_SERVERS,
     ) -> AsyncIterator[Event]:
         """The events of an agent's next reply. If the chat continues the open prompt, the prompt
         continues; otherwise, Parley sends a new prompt. `folder` is the chat's project, `client`
-        the workspace, which an agent may use that works in it. Raises ModelError.
+        the workspace, which an agent may use that works in it, and `servers` are those that the
+        agent may start itself. Raises ModelError.
         """
         turns, session = _whole(request), self._sessions.get(chat)
         digest, root = ConversationDigest(turns), self._root(provider, folder)
@@ -88,8 +94,11 @@ class AgentProcesses:
         else:
             if session:
                 await self._close(session)
-            session, is_known = await self._begun(provider, root, chat, request, client)
+            session, is_known = await self._begun(provider, root, chat, request, client, servers)
             session.client = client
+            if (text := _left_out(session)) and (chat, text) not in self._messages:
+                self._messages.add((chat, text))
+                yield Aside(text)
             if len(turns) > 1 and not is_known and chat not in self._informed_chats:
                 self._informed_chats.add(chat)
                 yield Aside(_NEW_SESSION.format(provider.name))
@@ -139,7 +148,7 @@ class AgentProcesses:
             session.digest = conversation_digest(())
             await asyncio.sleep(_COMMANDS_S)
             self._rest(process)
-            if chat in self._sessions:  # a turn has begun
+            if chat in self._sessions or provider.servers:  # a turn has begun, or needs servers
                 process.sessions.pop(session.id, None)
             else:
                 self._sessions[chat] = session
@@ -171,6 +180,7 @@ class AgentProcesses:
         chat: str,
         request: Request,
         client: ClientTools | None,
+        servers: PassedServers,
     ) -> tuple[AgentSession, bool]:
         """A session for a prompt, and whether it knows the conversation. Raises ModelError."""
         process = await self._process(provider, root, client.names if client else frozenset())
@@ -182,6 +192,7 @@ class AgentProcesses:
         if session:
             session.process.sessions.pop(session.id, None)
         session = AgentSession(process, self._next_id, self._max_bytes)
+        session.servers = servers
         is_known = await session.open(self._hint(provider, root, chat, request, before))
         self._sessions[chat] = session
         await _prepare(session, request)
@@ -322,6 +333,17 @@ def _to_question(turns: Sequence[Turn]) -> Sequence[Turn]:
     """The turns up to the last question."""
     questions = [number for number, turn in enumerate(turns) if isinstance(turn, UserTurn)]
     return turns[: questions[-1] + 1] if questions else turns
+
+
+def _left_out(session: AgentSession) -> str:
+    """A message about the servers that the user named, and that the agent does not receive; "" if it
+    receives all of them.
+    """
+    _, others = session.servers.accepted(session.process.capabilities)
+    reasons = [f"{name} (it cannot use its transport)" for name in others]
+    reasons += session.servers.problems
+    name = session.process.provider.name
+    return f"{name} does not receive these servers: {', '.join(reasons)}" if reasons else ""
 
 
 async def _prepare(session: AgentSession, request: Request) -> None:

@@ -45,6 +45,7 @@ from parley.tools.client_calls import (
     arguments_text,
     client_arguments,
 )
+from parley.tools.passed_servers import PassedServers
 from parley.tools.results import Outcome
 
 MOST_QUEUED = 4_000_000
@@ -84,6 +85,8 @@ class AgentSession:
         self.digest = ""
         """The digest of the conversation that the agent knows; "" if that is unknown."""
         self.modes = ModeState()
+        self.servers = PassedServers()
+        """The MCP servers that the agent may start itself."""
         self.offer = AgentOffer()
         """The modes, models and commands that the agent offers."""
         self.question = ""
@@ -169,7 +172,8 @@ class AgentSession:
         self.offer = self.offer.with_state(response)
 
     def _place(self) -> dict[str, Any]:
-        return {"cwd": str(self.process.root), "mcpServers": []}
+        servers, _ = self.servers.accepted(self.process.capabilities)
+        return {"cwd": str(self.process.root), "mcpServers": servers}
 
     def _begin(self, session_id: object) -> None:
         if not isinstance(session_id, str) or not session_id or len(session_id) > 1000:

@@ -44,6 +44,7 @@ from parley.providers.sampling_requests import Sampler
 from parley.providers.sdk_imports import warm, warm_tools
 from parley.runtime.agent_accounts import AgentAccounts
 from parley.runtime.agent_changes import AgentChanges
+from parley.runtime.agent_servers import AgentServers
 from parley.runtime.app_accounts import AppAccounts
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
 from parley.runtime.app_models import AppModels
@@ -502,7 +503,10 @@ class App:
         shared = self.provider, audited, clock, ledger, self._rate
         project, watch = partial(self._project_of, folder), partial(self._agent_changes, chat)
         most = self.settings.loop.result_max_bytes
-        agents = ChatAgents(self.agent_processes, chat, project, watch, self.workspace.tools, most)
+        servers = partial(self._agent_servers, folder or self._folder)
+        agents = ChatAgents(
+            self.agent_processes, chat, project, watch, self.workspace.tools, servers, most
+        )
         model = ModelPort(
             self.client,
             *shared,
@@ -544,6 +548,9 @@ class App:
             SkillTexts(self.skills),
             agents,
         )
+
+    def _agent_servers(self, folder: Callable[[], Path]) -> AgentServers:
+        return AgentServers(self.settings.mcp.servers, self.environ, folder())
 
     def _agent_changes(self, chat: str, call_id: str, project: Path) -> AgentChanges:
         changes = ChangedFiles(self._ledger_file(), chat)

@@ -9,12 +9,14 @@ from pathlib import Path
 
 from parley.acp.agent_processes import AgentProcesses
 from parley.acp.client_request import ClientRequest
+from parley.chat.front_matter import read_front_matter
 from parley.mcp.server_session import Progress
 from parley.models.events import Event
 from parley.models.request import Request
 from parley.policy.approval import CallKey
 from parley.policy.permissions import is_of_workspace
 from parley.runtime.agent_changes import AgentChanges
+from parley.runtime.agent_servers import AgentServers
 from parley.runtime.workspace_client import WorkspaceClient
 from parley.settings.values import ProviderSettings
 from parley.tools.agent_calls import NOT_AWAITED
@@ -35,13 +37,17 @@ class ChatAgents:
     """Watches the files in the project for the call with this id."""
     workspace: Callable[[], Workspace | None]
     """Returns the workspace; None if its tools are not offered."""
+    servers: Callable[[], AgentServers]
+    """Returns the servers in the user's settings."""
     max_bytes: int
     """The limit of a result in the chat."""
 
     def stream(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
         """The events of an agent's reply."""
         client = self._client(request.catalogue)
-        return self.agents.stream(provider, request, self.chat, self.folder(), client)
+        globs = read_front_matter(request.transcript.front_matter).keys.get("tools")
+        servers = self.servers().passed(provider.servers, globs)
+        return self.agents.stream(provider, request, self.chat, self.folder(), client, servers)
 
     def _client(self, catalogue: Catalogue | None = None) -> WorkspaceClient | None:
         """The workspace for the agent, with the tools in this catalogue; None if it has none."""

@@ -57,7 +57,8 @@ class ProviderSettings:
     `official` marks that company's own server. `model_list` says how the server lists its models:
     in the format's usual way, in Gemini's or Ollama's own, or not at all. `command` starts an agent
     of another program, with the variables in `env`. The agent works in `cwd`; "project" is the
-    chat's project. `install` is the shell command that installs the program of a built-in agent, and
+    chat's project. `servers` are the names of the user's MCP servers that the agent may start
+    itself. `install` is the shell command that installs the program of a built-in agent, and
     `is_installed` says whether it was found. `signs_in` marks a provider where any program may
     sign its user in, and `signed_in` says whether the user's key comes from it.
     """
@@ -84,6 +85,7 @@ class ProviderSettings:
         default_factory=dict, hash=False, repr=False, metadata=rule(is_secret=True)
     )
     cwd: str = "project"
+    servers: tuple[str, ...] = ()
     install: str = field(default="", metadata=rule(is_internal=True))
     is_installed: bool = field(default=False, metadata=rule(is_internal=True))
     signs_in: bool = field(default=False, metadata=rule(is_internal=True))
