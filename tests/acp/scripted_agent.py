@@ -132,6 +132,9 @@ class ScriptedAgent:
             case {"raw": line, **rest}:
                 sys.stdout.write((line + "\n") * rest.get("times", 1))
                 sys.stdout.flush()
+            case {"stderr": words, **rest}:
+                sys.stderr.write(words * rest.get("times", 1))
+                sys.stderr.flush()
             case {"sleep": seconds}:
                 time.sleep(seconds)
             case {"wait": "cancel"}:
