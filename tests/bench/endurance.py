@@ -29,6 +29,7 @@ from tests.mcp_servers import TABLE
 from tests.nvim.harness import Child, child
 from tests.nvim.test_ends import below
 from tests.nvim.test_host import host_pid
+from tests.nvim.test_long_life import resident_mb
 
 CHATS, QUESTIONS, ROUNDS = 10, 10, 3
 """In each round, ten chats get ten questions each, and are then closed."""
@@ -88,11 +89,6 @@ def long_lived(home: Path, port: int, counts: Path) -> Iterator[Child]:
     env = {"BENCH_KEY": "x", "PARLEY_COUNTS": str(counts)}
     with child(home, init=init, forked=False, env=env) as nvim:
         yield nvim
-
-
-def resident_mb(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024
 
 
 class Watch:

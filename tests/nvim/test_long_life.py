@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.nvim.harness import Child, child
 from tests.nvim.test_ends import below
 from tests.nvim.test_host import host_pid
 from tests.nvim.test_servers_page import setup
 from tests.nvim.test_turn import ask, complete
 
-ROUNDS = 5
+ROUNDS = 3
 COUNTS = """
 local seen, counts = {}, {}
 local function count(value)
@@ -73,7 +75,7 @@ def live(nvim: Child, name: str) -> None:
 
 
 def test_closed_chats_leave_nothing(tmp_path: Path) -> None:
-    with child(tmp_path, init=setup({})) as nvim:
+    with child(tmp_path, init=setup({}), forked=False) as nvim:
         for number in range(2):
             live(nvim, f"first-{number}.md")
         before = counts(nvim)
@@ -85,3 +87,30 @@ def test_closed_chats_leave_nothing(tmp_path: Path) -> None:
 def grown(before: dict[str, int], now: dict[str, int]) -> set[str]:
     """The counts that are larger than before; timers that end may make some smaller."""
     return {name for name, number in now.items() if number > before.get(name, 0)}
+
+
+LINES = 20_000
+IS_DRAWN = """
+local buf = vim.api.nvim_get_current_buf()
+return require('parley.view').tick(buf) == vim.api.nvim_buf_get_changedtick(buf)
+"""
+LARGE = "💬: how?\n\n🤖:[A]\n\n" + "some words of prose\n" * 30 + "\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
+def test_the_texts_of_closed_chats_are_forgotten(tmp_path: Path) -> None:
+    text = LARGE * (LINES // LARGE.count("\n")) + "💬: \n"
+    with child(tmp_path, init=setup({}), forked=False) as nvim:
+        sizes = list[float]()
+        for number in range(9):
+            nvim.edit(f"{number}.md", text)
+            nvim.until(lambda: nvim.lua(IS_DRAWN), "the drawn chat")
+            nvim.command("bwipeout!")
+            sizes.append(resident_mb(host_pid(nvim)))
+    assert sizes[-1] - sizes[-4] < 6, sizes  # each text takes more than 3 MB
+
+
+def resident_mb(pid: int) -> float:
+    """A process's memory."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1024

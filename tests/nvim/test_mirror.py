@@ -147,3 +147,11 @@ def test_a_text_counts_as_current_for_a_moment_or_until_a_write() -> None:
     mirror.put(2, BufferText.of(["text"]))
     time += 2 * CURRENT_S
     assert (mirror.is_current, mirror.is_known) == (False, True)
+
+
+def test_a_closed_buffers_text_is_forgotten() -> None:
+    mirror = Mirror(lambda: 0.0)
+    mirror.take({"tick": 3, "count": 1, "lines": ["💬: ask"]})
+    assert mirror.text.transcript.exchanges
+    mirror.forget()
+    assert (mirror.text.lines, mirror.is_known) == ([""], False)

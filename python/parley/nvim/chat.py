@@ -23,6 +23,7 @@ from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.mirror import UNKNOWN_TICK
 from parley.nvim.prompt_insertion import PromptInsertion
 from parley.nvim.start_check import StartCheck
+from parley.nvim.tokens import Tokens
 from parley.nvim.trust_dialog import TrustDialog
 from parley.nvim.turn import Turn
 from parley.nvim.turns import Turns
@@ -58,6 +59,11 @@ class Chat:
         """
 
     # --- Commands of the user ---
+
+    def forget(self) -> None:
+        """Forget the text of a closed chat, which has no turn any more."""
+        self.buffer.mirror.forget()
+        self.screen.tokens = Tokens()
 
     def respond(self, handle: int, row: int) -> None:
         """Continue the exchange at a handle in this row, or queue its question if it is below a

@@ -144,6 +144,10 @@ class Mirror:
         else:
             self.tick = UNKNOWN_TICK
 
+    def forget(self) -> None:
+        """Forget the text of a closed buffer, with its transcript."""
+        self.tick, self.text = UNKNOWN_TICK, BufferText.of([""])
+
     def put(self, tick: int, text: BufferText) -> None:
         """Record the text that the buffer has now."""
         self.tick, self.text, self._time, self._is_old = tick, text, self._now(), False

@@ -34,6 +34,7 @@ from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
 from parley.nvim.file_reverts import FileReverts
 from parley.nvim.finder import offer_chats
+from parley.nvim.garbage import collect_garbage
 from parley.nvim.health import report
 from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
@@ -226,7 +227,15 @@ class Plugin:
         if chat is not None:
             if chat.buffer.name and chat.turns.end is not None:
                 self._ends[chat.buffer.name] = chat.turns.end
-            self.editor.spawn(chat.turns.empty_queue())
+            self.editor.spawn(self._forget(chat))
+
+    async def _forget(self, chat: Chat) -> None:
+        """Empty a closed chat's queue and, when its turn has ended, forget its text."""
+        await chat.turns.empty_queue()
+        if chat.turns.task is not None:
+            await asyncio.wait([chat.turns.task])
+        chat.forget()
+        collect_garbage()
 
     def _on_changed(self, buf: int, name: str) -> None:
         chat = self._chat(buf, name)

@@ -6,7 +6,6 @@ Knows when a turn begins and ends, but not its work; `turn` knows how a turn end
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any
@@ -17,6 +16,7 @@ from parley.errors import GoneError, ParleyError
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_ports import chat_ports
 from parley.nvim.chat_screen import ChatScreen
+from parley.nvim.garbage import collect_garbage, freeze
 from parley.nvim.queue import Queue, not_asked
 from parley.nvim.start_check import StartCheck
 from parley.nvim.topics import TopicWriter
@@ -164,7 +164,7 @@ class Turns:
                 self.start(following[0], None, following[1])
         if not turn.is_drawn:
             await self.refresh()
-        gc.collect()  # at this point, no caller waits
+        collect_garbage()  # at this point, no caller waits
         self._check.ask_to_confirm()
         if turn.tick is not None and await self._topic.find(
             turn.tick, turn.document.anchor, lambda: self._turn is not None
@@ -218,8 +218,7 @@ class Turns:
         self._revoke_undone(transcript)
         await self._screen.draw()
         self._buffer.app.prepare(transcript, self._buffer.chosen)
-        gc.collect()
-        gc.freeze()  # later collections skip the parsed chat
+        freeze()  # later collections skip the parsed chat
 
     def _revoke_undone(self, transcript: Transcript) -> None:
         """Revoke approvals whose marks are no longer in the file."""
