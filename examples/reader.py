@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""A reader of chats: `reader.py FILE` prints what `parley parse FILE` prints, but for the
-`problems`.
+"""A reader of chats: `reader.py FILE` prints the same as `parley parse FILE`, except the `problems`.
 
-It is an example for people who write their own, in any language. It was written from
-doc/transcript.md, and names the section that each part reads by. Lines count from 1 in what it
-prints, and from 0 in the code; doc/json.md says where each part ends.
+It is an example for people who write their own reader, in any language. It was written from
+doc/transcript.md, and each part begins with the name of the section that it implements. Lines
+count from 1 in the output, and from 0 in the code; doc/json.md says where each part ends.
 """
 
 import itertools
@@ -18,20 +17,20 @@ from typing import Any
 VERSION = 1
 Tree = dict[str, Any]
 
-# Lines: what stands behind a marker, or ends its line, may have spaces of three kinds around it.
+# Lines: three kinds of spaces may follow a marker, or end its line.
 SPACES = " \t\xa0"
 ENDS = SPACES + "\r"
 GAP = f"[{SPACES}]*"
 MARKER = re.compile(f"([💬🤖❓🛠🔒])\ufe0f?:{GAP}|(🧠)\ufe0f?:(?=\\[)")
 PROMPT = ">> Please choose ("
 
-# Attachments: images, and behind the header of a result also texts.
+# Attachments: images, and after the header of a result also texts.
 TARGET = r"\[([^][\r]*)\]\(([^/\r]+\.assets/[0-9a-f]{64}\.%s)\)"
 PICTURE = "!" + TARGET % "(?:png|jpg|gif|webp|pdf)"
 IMAGE = re.compile(PICTURE + r"[ \t\r]*")
 LINK = re.compile(f"{GAP}(?:{PICTURE}|{TARGET % 'txt'})")
 
-# Answers: what stands behind their markers, and the bodies of results.
+# Answers: the content after their markers, and the bodies of results.
 AGENT = re.compile(f"\\[([^]]*)\\]{GAP}")
 SIGNATURE = r"(\S(?:.*\S)?)"
 SIGNED = rf" (redacted) {SIGNATURE}| (?!redacted(?: |\]\Z)){SIGNATURE}?"
@@ -47,33 +46,33 @@ TASK = re.compile("`([!-_a-~]{1,512})`")
 
 
 def sign(line: str) -> str:
-    """The sign of the marker that the line starts with, or nothing."""
+    """The sign of the marker at the start of the line; "" if there is none."""
     match = MARKER.match(line)
     return (match[1] or match[2]) if match else ""
 
 
-def behind(line: str) -> str:
-    """What stands behind the marker."""
+def after_marker(line: str) -> str:
+    """The content after the marker."""
     return MARKER.sub("", line, count=1)
 
 
 def read_object(pairs: list[tuple[str, Any]]) -> Tree:
-    """An object of JSON, in which no key stands twice."""
+    """A JSON object, in which no key occurs twice."""
     if len({key for key, _ in pairs}) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 
 def read_float(text: str) -> float:
-    """A number that is one: `NaN` and `1e999` are not."""
+    """A finite number; rejects `NaN` and `1e999`."""
     number = float(text)
     if number - number != 0:
-        raise ValueError(f"{text} is no number")
+        raise ValueError(f"{text} is not a finite number")
     return number
 
 
 def depth(value: Any) -> int:
-    """How many lists and objects lie in each other."""
+    """How deeply lists and objects are nested."""
     inner = (
         value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
     )
@@ -81,7 +80,7 @@ def depth(value: Any) -> int:
 
 
 def read_call(text: str) -> Tree:
-    """Proposals: the call. An error if it cannot be read."""
+    """Proposals: the call. Raises an error if it is unreadable."""
     call = json.loads(
         text, object_pairs_hook=read_object, parse_constant=read_float, parse_float=read_float
     )
@@ -93,19 +92,19 @@ def read_call(text: str) -> Tree:
     if not (
         re.fullmatch(ID, key) and isinstance(name, str) and name and isinstance(arguments, str)
     ):
-        raise ValueError("the id, the name or the arguments are not as they should be")
+        raise ValueError("the id, the name or the arguments are invalid")
     if kind != "function" or (index is not None and (type(index) is not int or index < 0)):
-        raise ValueError("the type or the index is not as it should be")
+        raise ValueError("the type or the index is invalid")
     call |= {"function": function} if function else {}
     extra = json.dumps(call, separators=(",", ":"), sort_keys=True) if call else ""
     return {"id": key, "name": name, "arguments": arguments, "index": index, "extra": extra}
 
 
 class Reader:
-    """The lines of a chat, and the tree that is made of them."""
+    """The lines of a chat, and the tree made from them."""
 
     def __init__(self, data: bytes) -> None:
-        """Lines: only a newline ends one, and CRs belong to the ends if all lines have them."""
+        """Lines: only a newline ends a line. If all lines end with a CR, the CRs are part of the ends."""
         text = re.sub("[\udc80-\udcff]", "\ufffd", data.decode("utf-8", "surrogateescape"))
         lines = text.removeprefix("\ufeff").replace("\0", "\u2400").split("\n")
         last = lines.pop()
@@ -115,12 +114,12 @@ class Reader:
         self.gaps = set(self.find_gaps())
 
     def find_gaps(self) -> Iterator[int]:
-        """Lines that mean nothing: old prompts, and empty notes with the bare marker that ends
-        one.
+        """The lines that are ignored: old prompts, and empty notes with the bare marker that ends
+        them.
         """
         in_note, empty_note = False, None
         for number, line in enumerate([*self.lines, "💬:"]):
-            mark, is_bare = sign(line), not behind(line).strip(SPACES)
+            mark, is_bare = sign(line), not after_marker(line).strip(SPACES)
             if line.startswith(PROMPT):
                 yield number
             elif mark:
@@ -162,11 +161,11 @@ class Reader:
         }
 
     def blocks(self, at: int, end: int, signs: str) -> Iterator[tuple[str, int, int, str]]:
-        """The blocks from line `at` to `end`: sign, first line, end, and what stands behind the
+        """The blocks from line `at` to `end`: sign, first line, end, and the content after the
         marker.
 
-        Text that no marker starts has no sign, and begins in the line below its first. Notes: any
-        marker ends one, also one that is text here, and a bare `🔒:` in a note does nothing else.
+        Text without a marker has no sign, and begins on the line below its first line. Notes: any
+        marker ends a note, even a marker that is text here; a bare `🔒:` only ends a note.
         """
         block, start, head = "", at - 1, ""
         for number in range(at, end):
@@ -174,14 +173,14 @@ class Reader:
             is_text = mark not in signs
             if mark and (block == "🔒" or not is_text):
                 yield block, start, number, head
-                head = "" if is_text else behind(self.lines[number])
+                head = "" if is_text else after_marker(self.lines[number])
                 is_end = mark == block == "🔒" and not head.rstrip(SPACES)
                 block, start = "" if is_text or is_end else mark, number - is_text
         yield block, start, end, head
 
     def content(self, at: int, end: int, *, in_question: bool = False) -> Iterator[tuple[int, str]]:
-        """Lines with their numbers, without those that mean nothing and without backslashes in
-        front.
+        """Lines with their numbers, without ignored lines and without the backslashes of escaped
+        lines.
         """
         for number in set(range(at, end)) - self.gaps:
             line, rest = self.lines[number], self.lines[number].lstrip("\\")
@@ -191,8 +190,8 @@ class Reader:
             yield number, line[1:] if special and rest != line else line
 
     def text(self, at: int, end: int, head: str = "", *, in_question: bool = False) -> list[Tree]:
-        """Text without the blank lines around it: `head`, behind a marker, and the lines below
-        it.
+        """Text without the blank lines around it: `head`, which follows a marker, and the lines
+        below.
         """
         rows = trim([(at, head), *sorted(self.content(at + 1, end, in_question=in_question))])
         text = "\n".join(line for _, line in rows)
@@ -211,7 +210,7 @@ class Reader:
         ]
 
     def note(self, at: int, end: int, head: str) -> list[Tree]:
-        """Notes: the text behind the marker, wherever it begins."""
+        """Notes: the text after the marker, on its line or below it."""
         notes = [
             note | {"text": note["text"].lstrip(SPACES + "\n")} for note in self.text(at, end, head)
         ]
@@ -244,7 +243,7 @@ class Reader:
         return {"agent": agent, "segments": match_results(segments)}
 
     def broken(self, marker: str, at: int, below: int, choice: str | None = None) -> Tree:
-        """Problems: a block that cannot be read, as it stands."""
+        """Problems: an unreadable block, with its unchanged text."""
         rows = [(at, self.lines[at]), *sorted(self.content(at + 1, below))]
         text = "\n".join(line for _, line in rows).rstrip(" \t\n")
         place = {"line": at + 1, "end_line": below}
@@ -277,7 +276,7 @@ class Reader:
         return [thinking, *self.text(below - 1, end)]
 
     def proposal(self, at: int, end: int, head: str) -> list[Tree]:
-        """Proposals: a choice in brackets or nothing, and the call."""
+        """Proposals: the choice in brackets, if there is one, and the call."""
         match = CHOICE.match(head)
         choice = match[1] if match and match[1] in CHOICES else None
         ran_by = match[1] if match and match[1] in RUNNERS else None
@@ -291,8 +290,8 @@ class Reader:
         return [proposal, *self.text(at, end)]
 
     def result(self, at: int, end: int, head: str) -> list[Tree]:
-        """Results: tool and call, how it ended, attachments, and a body. `match_results` finds
-        the call.
+        """Results: tool and call, status, attachments, and a body. `match_results` finds the
+        call.
         """
         stop = next((number for number in range(at + 1, end) if sign(self.lines[number])), end)
         body, below = self.body(at + 1, stop)
@@ -315,7 +314,7 @@ class Reader:
         return [orphan, *self.text(below - 1, end)]
 
     def body(self, at: int, end: int) -> tuple[str, int]:
-        """The body of a result and the line below it: a fence, a quote, or the first paragraph."""
+        """The body of a result, and the line below it: a fence, a quote, or the first paragraph."""
         rows = trim(sorted(self.content(at, end)))
         if not rows:
             return "", at
@@ -333,16 +332,16 @@ class Reader:
 
 
 def trim(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Without the blank lines around: those of spaces and tabs alone."""
+    """The rows without the blank lines around them; blank lines have only spaces and tabs."""
     full = [place for place, (_, line) in enumerate(rows) if line.strip(" \t")]
     return rows[full[0] : full[-1] + 1] if full else []
 
 
 def match_results(segments: list[Tree]) -> list[Tree]:
-    """Results and rounds: each result goes to its call, if it has one."""
+    """Results and rounds: each result is moved to its call, if it has a call."""
     whole: list[Tree] = []
-    calls: list[Tree] = []  # of the round
-    numbers: list[int] = []  # of the round's calls
+    calls: list[Tree] = []  # the calls of the round
+    numbers: list[int] = []  # the indices of the round's calls
     is_asked = False  # whether the user decides on a call of the round
     for segment in segments:
         kind = segment["kind"]
@@ -370,7 +369,7 @@ def match_results(segments: list[Tree]) -> list[Tree]:
 
 
 def place_result(orphan: Tree, calls: list[Tree], whole: list[Tree]) -> None:
-    """Results: give one, or a pending one's task, to the first of the calls, or keep it apart."""
+    """Results: add a result, or a pending result's task, to the first call, or keep it separate."""
     result = orphan["result"]
     if "task" not in result:
         if calls:

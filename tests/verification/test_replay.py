@@ -97,7 +97,8 @@ def test_the_chats_that_differ_are_not_finished() -> None:
         problems = path.with_suffix(".problems")
         is_open = (
             problems.exists()
-            and "has no result, and the model is told so" in problems.read_text(encoding="utf-8")
+            and "has no result, and Parley tells the model so"
+            in problems.read_text(encoding="utf-8")
         )
         assert is_open or step in ("AwaitChoices", "AskModel", "Settle")
 

@@ -1,8 +1,8 @@
-"""A provider for Parley that needs no model: it repeats the question, and calls the tool that it
-names.
+"""A provider for Parley without a model: it repeats the question, or calls the tool that the
+question names.
 
-`call web_search {"query": "google"}` calls a tool. The model "echo-plain" has no tools of its own:
-Parley describes them to it in words, by the template beside this file.
+`call web_search {"query": "google"}` calls a tool. The model "echo-plain" does not support tools,
+so Parley describes the tools to it in words, with the template next to this file.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ _CALL = re.compile(r"call (\S+) (\{.*\})", re.DOTALL)
 
 
 class Echo:
-    """The provider; Parley makes one of them."""
+    """The provider; Parley creates one object of this class."""
 
     name = "echo"
 
     def supports_tools(self, model: str) -> bool:
-        """All but one do."""
+        """Whether the model supports tools; all models except one do."""
         return model != "echo-plain"
 
     async def stream(self, request: ProviderRequest) -> AsyncIterator[ProviderEvent]:
-        """Repeat the last message, in words; what a tool returned is told as such."""
+        """Repeat the last message word by word, or report the result of a tool."""
         last = request.messages[-1]
         text = _text(last)
         if not text:
@@ -50,14 +50,14 @@ class Echo:
         else:
             for word in re.findall(r"\s*\S+", text):
                 yield TextDelta(word)
-                await asyncio.sleep(0)  # where others wait for their model
+                await asyncio.sleep(0)  # a real provider would wait for its model here
         size = sum(len(_text(message)) for message in request.messages)
         yield Usage(input=size // 4, output=len(text) // 4)
         yield Finished("complete")
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """The text of a message, whose content may have parts."""
+    """The text of a message, whose content may consist of parts."""
     content = message["content"] or ""
     return (
         content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)

@@ -106,7 +106,7 @@ def _report_unanswered(page: Page, replies: Iterable[Round]) -> None:
     for earlier in replies:
         for proposal in earlier.proposals:
             if proposal.result is None:
-                message = f"call {proposal.call.id} has no result, and the model is told so"
+                message = f"call {proposal.call.id} has no result, and Parley tells the model so"
                 page.problem(proposal.span.start, 0, "warning", message)
 
 

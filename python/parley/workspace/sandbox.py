@@ -171,7 +171,7 @@ def _variables(environ: Mapping[str, str], private: Path) -> dict[str, str]:
 
 
 async def _output(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[str, int]:
-    """The last words of a program, and its exit code. Raises OSError and TimeoutError."""
+    """The last line of a program's output, and its exit code. Raises OSError and TimeoutError."""
     process = await asyncio.create_subprocess_exec(
         *arguments, stdin=DEVNULL, stdout=PIPE, stderr=STDOUT, env=environ, cwd="/"
     )
