@@ -122,6 +122,10 @@ class ScriptedAgent:
                 self.ask(calls if isinstance(calls, list) else [calls], rest)
             case {"request": method, "params": params}:
                 self.wait([self.request(method, {"sessionId": self.session, **params})])
+            case {"terminal": params, **rest}:
+                self.terminal(params, rest.get("then", ()))
+            case {"show_terminal": command}:
+                self.show_terminal(command)
             case {"requests": requests}:
                 self.wait(
                     [
@@ -155,6 +159,32 @@ class ScriptedAgent:
         self.number += 1
         self.send({"id": self.number, "method": method, "params": params})
         return self.number
+
+    def terminal(self, params: dict[str, Any], steps: list[Any]) -> None:
+        """Create a terminal, then send requests for it; a number waits for so many seconds."""
+        session = {"sessionId": self.session}
+        (made,) = self.wait([self.request("terminal/create", {**session, **params})])
+        for step in steps if "terminalId" in made else ():
+            if isinstance(step, dict):
+                self.step(step)
+            elif isinstance(step, str):
+                about = {**session, "terminalId": made["terminalId"]}
+                self.wait([self.request(f"terminal/{step}", about)])
+            else:
+                time.sleep(step)
+
+    def show_terminal(self, command: str) -> None:
+        """Run a command in a terminal that a call of the agent shows, after its release."""
+        about = {"sessionId": self.session}
+        (made,) = self.wait([self.request("terminal/create", {**about, "command": command})])
+        about["terminalId"] = made["terminalId"]
+        for method in ("terminal/wait_for_exit", "terminal/release"):
+            self.wait([self.request(method, about)])
+        content = [{"type": "terminal", "terminalId": made["terminalId"]}]
+        self.update(
+            {"sessionUpdate": "tool_call", "toolCallId": "shown", "title": command,
+             "kind": "execute", "status": "completed", "content": content}
+        )  # fmt: skip
 
     def ask(self, calls: list[dict[str, Any]], rest: dict[str, Any]) -> None:
         """Ask about calls together; then write the text of those that are allowed, and report."""

@@ -28,6 +28,9 @@ NEW_NODE = GUESTS / "conformance" / "node_modules" / ".bin" / "node"
 TEXT = "one\ntwo\n"
 LOUD = "one\nTWO\n"
 
+READS = {"auto": ["workspace/read_file"]}
+"""The approval of what one agent asks Parley for: to read a file before it asks to change it."""
+
 Said = Mapping[str, Any]
 """A call of the agent's model."""
 
@@ -191,6 +194,7 @@ class GuestPlace:
             "agents": [{"name": "Guest", "provider": self.guest.name}],
             "providers": {self.guest.name: provider},
             "status": {"llm": False},
+            "approval": READS,
         }
 
 

@@ -22,9 +22,22 @@ from parley.settings.read import read_settings
 from parley.storage.chat_file import TextDocument
 from parley.storage.ledger import LedgerFile
 from parley.tools.agent_calls import NOT_AWAITED
+from parley.workspace.editor_files import OpenText
 from tests.e2e.gateway_chats import address, running
-from tests.e2e.guest_agents import AGENTS, AIMOCK, LOUD, TEXT, GuestAgent, fixtures, processes_of
+from tests.e2e.guest_agents import (
+    AGENTS,
+    AIMOCK,
+    GEMINI,
+    LOUD,
+    OPENCODE,
+    READS,
+    TEXT,
+    GuestAgent,
+    fixtures,
+    processes_of,
+)
 from tests.runtime.test_chat_agents import AgentDesk
+from tests.workspace.open_files import FakeEditor
 from tests.workspace.trees import work_tree
 
 pytestmark = [pytest.mark.guests, pytest.mark.timeout(180)]
@@ -56,6 +69,7 @@ class GuestDesk(AgentDesk):
                     "env": self.own,
                 }
             },
+            "approval": READS,
         }
         settings, problems = read_settings(table)
         assert problems == ()
@@ -106,7 +120,8 @@ class GuestDesk(AgentDesk):
 
     async def revert(self) -> None:
         reverter = self.app.reverter(self.chat)
-        outcome = await reverter.revert(await reverter.histories())
+        left = [each for each in await reverter.histories() if not each.is_reverted]
+        outcome = await reverter.revert(left)
         assert (outcome.conflicts, outcome.problems) == ([], [])
 
     async def stopped(self, text: str) -> None:
@@ -169,7 +184,7 @@ async def test_a_real_agent_that_is_killed_or_does_not_know_the_chat_begins_anew
         await desk.waits("Make it loud.")
         await desk.kill()
         assert (await desk.press("ya")).kind == "waiting"  # the agent asks again
-        lost = next(p for p in desk.calls if p.choice == "ya")
+        lost = next(p for p in desk.calls if p.choice == "ya" and p.call.name != "read_file")
         assert lost.result
         assert lost.result.body.startswith(NOT_AWAITED)
         assert desk.files() == {"a.txt": TEXT}
@@ -186,3 +201,35 @@ async def test_a_real_agent_that_is_killed_or_does_not_know_the_chat_begins_anew
         assert (await desk.press("yn")).kind == "complete"
         assert desk.files() == {"a.txt": TEXT}
         assert len(desk.news) == 1
+
+
+@pytest.mark.parametrize("guest", [GEMINI, OPENCODE], ids=lambda guest: guest.name)
+async def test_a_real_agent_writes_through_the_workspace(tmp_path: Path, guest: GuestAgent) -> None:
+    """Tried on 2026-11-26: Gemini reads and writes with the client's methods, and OpenCode writes
+    with them what it also writes itself. Claude's and Codex's agents use none of them."""
+    async with working(tmp_path, guest) as desk:
+        file, editor = desk.root / "a.txt", FakeEditor()
+        desk.app.workspace.use(editor, None, desk.app._ledger_file)
+        if guest is GEMINI:  # the buffer's text proves who reads and writes
+            editor.texts[file] = OpenText(TEXT)
+        await desk.waits("Make it loud.")
+        assert await desk.diff() == [(TEXT, LOUD)]
+        assert (await desk.press("ya")).kind == "complete"
+        assert desk.files() == {"a.txt": LOUD}
+        assert not any(call.call.name == "write_file" for call in desk.calls)
+        if guest is GEMINI:
+            assert editor.texts[file] == OpenText(LOUD)
+            assert "from the editor's buffer" in desk.text
+        histories = await desk.app.reverter(desk.chat).histories()
+        assert [each.change.kind for each in histories] == ["edit"]
+        await desk.revert()
+        assert desk.files() == {"a.txt": TEXT}
+        if guest is GEMINI:
+            file.unlink()
+            editor.texts.clear()
+            await desk.waits("Do it loudly.")
+            assert await desk.diff() == [(None, LOUD)]
+            assert (await desk.press("ya")).kind == "complete"
+            assert desk.files() == {"a.txt": LOUD}
+            await desk.revert()
+            assert desk.files() == {}

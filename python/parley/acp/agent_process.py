@@ -135,6 +135,7 @@ class AgentProcess:
                 "readTextFile": "read_file" in self.client_tools,
                 "writeTextFile": "write_file" in self.client_tools,
             },
+            "terminal": "run_command" in self.client_tools,
             "auth": {"terminal": True},
             "_meta": {"terminal-auth": True},  # for agents without `auth`
         }

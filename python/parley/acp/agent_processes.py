@@ -14,7 +14,7 @@ from pathlib import Path
 
 from parley.acp.agent_process import AgentProcess
 from parley.acp.agent_session import AgentSession
-from parley.acp.client_request import ClientRequest, ClientTools
+from parley.acp.client_request import AgentTerminal, ClientRequest, ClientTools
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.hints import Hints
 from parley.iterators import closing
@@ -30,7 +30,7 @@ from parley.programs import start_folder
 from parley.settings.values import OWN_MODEL, ProviderSettings
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
-from parley.tools.client_calls import ApprovedChange
+from parley.tools.client_calls import ApprovedChange, ApprovedCommand
 from parley.tools.passed_servers import PassedServers
 from parley.tools.results import Outcome
 
@@ -88,14 +88,14 @@ class AgentProcesses:
         if client and not root.is_relative_to(client.root):
             client = None
         if session and self._is_of(session, provider, root) and _continues(session, turns):
-            session.client = client
+            session.requests.client = client
             results = _results(turns)
             session.dismiss({each: results.get(each, "") for each in session.asked_calls})
         else:
             if session:
                 await self._close(session)
             session, is_known = await self._begun(provider, root, chat, request, client, servers)
-            session.client = client
+            session.requests.client = client
             if (text := _left_out(session)) and (chat, text) not in self._messages:
                 self._messages.add((chat, text))
                 yield Aside(text)
@@ -265,16 +265,25 @@ class AgentProcesses:
         asyncio.get_running_loop().call_later(self._idle_s, end)
 
     async def call(
-        self, chat: str, call_id: str, approved: Sequence[ApprovedChange] = ()
+        self,
+        chat: str,
+        call_id: str,
+        changes: Sequence[ApprovedChange] = (),
+        commands: Sequence[ApprovedCommand] = (),
     ) -> Outcome:
-        """Allow a call that the user approved, once, and wait for its outcome. `approved` are the
-        changes of files that the call was approved with.
+        """Allow a call that the user approved, once, and wait for its outcome. The call shows these
+        changes of files, and these commands.
         """
         session = self._sessions.get(chat)
-        return await session.answer(call_id, approved) if session else Outcome("error", NOT_AWAITED)
+        if session is None:
+            return Outcome("error", NOT_AWAITED)
+        return await session.answer(call_id, changes, commands)
 
     async def serve(
-        self, chat: str, call_id: str, work: Callable[[ClientRequest], Awaitable[Outcome]]
+        self,
+        chat: str,
+        call_id: str,
+        work: Callable[[ClientRequest], Awaitable[Outcome | AgentTerminal]],
     ) -> Outcome | None:
         """Carry out the request that became this call; None if there is no such request."""
         session = self._sessions.get(chat)
@@ -300,8 +309,11 @@ class AgentProcesses:
         for session in self._sessions.values():
             session.cancel()
         processes = [process.close() for process in self._processes.values()]
+        terminals = [session.requests.terminals.closed() for session in self._sessions.values()]
         if processes:
-            await asyncio.wait(map(asyncio.ensure_future, processes), timeout=_CLOSE_S)
+            await asyncio.wait(
+                map(asyncio.ensure_future, (*processes, *terminals)), timeout=_CLOSE_S
+            )
         await self._reaper.close()
 
 

@@ -1,7 +1,8 @@
 """One chat's session with an agent: its prompt, its updates, and the permissions that wait.
 
-A reply ends when the agent asks for permission; the prompt stays open until the agent ends its turn.
-Nothing here decides: permissions are answered only by `answer` and `dismiss`.
+A reply ends when the agent asks for permission, or for a file or a command; the prompt stays open
+until the agent ends its turn. Nothing here decides: calls are answered only by `answer`, `serve` and
+`dismiss`.
 """
 
 from __future__ import annotations
@@ -14,14 +15,9 @@ from dataclasses import replace
 from typing import Any
 
 from parley.acp.agent_process import AgentProcess
-from parley.acp.client_request import (
-    INVALID_PARAMS,
-    NO_TURN,
-    ClientRequest,
-    ClientTools,
-    RefusedRequest,
-)
+from parley.acp.client_request import AgentTerminal, ClientRequest, RefusedRequest
 from parley.acp.permission_request import CANCELLED, PermissionRequest
+from parley.acp.session_requests import SessionRequests
 from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
 from parley.models.acp import CALLS, DECLINED, RAN, STOP, UPDATE, ConversationDigest, Decoder
@@ -37,14 +33,7 @@ from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent
 from parley.models.events import Event, Finished, joined
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
-from parley.tools.client_calls import (
-    CLIENT_TOOLS,
-    ApprovedChange,
-    ApprovedWork,
-    ClientParamsError,
-    arguments_text,
-    client_arguments,
-)
+from parley.tools.client_calls import ApprovedChange, ApprovedCommand
 from parley.tools.passed_servers import PassedServers
 from parley.tools.results import Outcome
 
@@ -73,7 +62,6 @@ UNASKED = "The agent ran this call without waiting for the user's choice."
 NO_OUTCOME = "The agent ended its turn without reporting the call's outcome."
 TOO_MUCH = "The agent sent too much before this call's outcome."
 _TOO_MANY = "too many requests wait for the user"
-_UNAVAILABLE = "this is not available in this chat now"
 
 
 class AgentSession:
@@ -94,11 +82,9 @@ class AgentSession:
         self.asked_calls: frozenset[str] = frozenset()
         """The calls that ended the last reply."""
         self.is_replaying = False
-        self.client: ClientTools | None = None
-        """Carries out requests for files and commands; None if nothing may."""
-        self._approved = ApprovedWork()
-        self._requests = asyncio.Lock()
-        """Keeps requests in the order of their arrival."""
+        self.requests = SessionRequests(process, next_id)
+        self._commands = set[str]()
+        """The calls whose commands run in terminals."""
         self._models = ModeState()
         self._first_model = ""
         """The model that the agent chose itself."""
@@ -106,7 +92,7 @@ class AgentSession:
         self._mode_changes = 0
         self._next_id = next_id
         self._max_bytes = max_bytes
-        self._records = AgentRecords(next_id, max_bytes)
+        self._records = AgentRecords(next_id, max_bytes, self.requests.terminals.text)
         self._queue: deque[tuple[Mapping[str, Any], int]] = deque()
         self._queued = 0
         self._waiting: dict[str, PermissionRequest | ClientRequest] = {}
@@ -244,10 +230,10 @@ class AgentSession:
     def begin(self, blocks: list[dict[str, Any]]) -> None:
         """Send a prompt; its reply follows."""
         self._clear()
-        self._records = AgentRecords(self._next_id, self._max_bytes)
+        self._records = AgentRecords(self._next_id, self._max_bytes, self.requests.terminals.text)
         self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
         self._was_declined = False
-        self._approved.changes.clear()
+        self.requests.begin()
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
         self._prompt.add_done_callback(self._ended)
@@ -353,9 +339,10 @@ class AgentSession:
         for permission in waiting.values():
             permission.cancel()
         self._new = []
+        self.requests.terminals.end()
         outcomes, self._outcomes = self._outcomes, {}
-        for outcome in outcomes.values():
-            if not outcome.done():
+        for call_id, outcome in outcomes.items():
+            if not outcome.done() and call_id not in self._commands:  # a command's end comes soon
                 outcome.set_result(Outcome("error", NO_OUTCOME))
 
     def _ended(self, prompt: asyncio.Task[Any]) -> None:
@@ -473,28 +460,18 @@ class AgentSession:
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """The result of a request for a file or a command, perhaps after the user has decided; or a
         RefusedRequest."""
-        client, prompt = self.client, self._prompt
-        if client is None or CLIENT_TOOLS[method] not in client.names:
-            return RefusedRequest(_UNAVAILABLE)
-        if not self._takes_updates:
-            return RefusedRequest(NO_TURN)
-        try:
-            arguments = client_arguments(method, params, client.root)
-            async with self._requests:
-                at_once = await client.at_once(CLIENT_TOOLS[method], arguments, self._approved)
-            text = arguments_text(arguments) if at_once is None else ""
-        except ClientParamsError as error:
-            return RefusedRequest(str(error), INVALID_PARAMS)
-        if at_once is not None:
-            return at_once
-        if prompt is not self._prompt or not self._takes_updates:
-            return RefusedRequest(NO_TURN)
+        prompt = self._prompt
+
+        def is_open() -> bool:
+            return prompt is self._prompt and self._takes_updates
+
+        made = await self.requests.take(method, params, is_open)
+        if not isinstance(made, ClientRequest):
+            return made
         if len(self._waiting) >= MOST_PERMISSIONS:
             return RefusedRequest(_TOO_MANY)
-        call = ToolCall(self._next_id(), CLIENT_TOOLS[method], text)
-        answer = asyncio.get_running_loop().create_future()
-        self._wait_for(call, ClientRequest(call, client.root, answer, self._approved))
-        return await answer
+        self._wait_for(made.call, made)
+        return await made.answer
 
     def _wait_for(self, call: ToolCall, request: PermissionRequest | ClientRequest) -> None:
         self._waiting[call.id] = request
@@ -517,23 +494,34 @@ class AgentSession:
                 self._put({RAN: RanByAgent(ran, early)}, len(early.text))
 
     async def serve(
-        self, call_id: str, work: Callable[[ClientRequest], Awaitable[Outcome]]
+        self, call_id: str, work: Callable[[ClientRequest], Awaitable[Outcome | AgentTerminal]]
     ) -> Outcome | None:
         """Carry out the request that became this call; None if there is no such request."""
-        request = self._waiting.get(call_id)
+        request, prompt = self._waiting.get(call_id), self._prompt
         if not isinstance(request, ClientRequest):
             return None
         del self._waiting[call_id]
         try:
-            return await work(request)
+            made = await work(request)
+            if isinstance(made, Outcome):
+                return made
+            is_open = prompt is self._prompt and self._takes_updates
+            self.requests.answer_with(request, made, is_open=is_open)
+            return await self._command_outcome(call_id, made)
         except asyncio.CancelledError:
             self.cancel()
             raise
         finally:
             request.cancel()  # it has an answer, unless the work failed
 
-    async def answer(self, call_id: str, approved: Sequence[ApprovedChange] = ()) -> Outcome:
-        """Allow a call, and wait for its outcome. The user has approved these changes with it."""
+    async def answer(
+        self,
+        call_id: str,
+        changes: Sequence[ApprovedChange] = (),
+        commands: Sequence[ApprovedCommand] = (),
+    ) -> Outcome:
+        """Allow a call, and wait for its outcome. The user has approved these changes and commands
+        with it."""
         permission, early = self._waiting.pop(call_id, None), self._early.pop(call_id, None)
         if early:
             if permission:
@@ -543,7 +531,8 @@ class AgentSession:
             return Outcome("error", NOT_AWAITED)
         future = asyncio.get_running_loop().create_future()
         self._outcomes[call_id] = future
-        self._approved.changes += approved
+        self.requests.approved.changes += changes
+        self.requests.approved.commands += commands
         try:
             if not permission.approve():
                 return Outcome("error", NOT_ONCE)
@@ -551,6 +540,23 @@ class AgentSession:
         except asyncio.CancelledError:
             self.cancel()
             raise
+        finally:
+            self._outcomes.pop(call_id, None)
+
+    async def _command_outcome(self, call_id: str, terminal: AgentTerminal) -> Outcome:
+        """The outcome of a command, unless the agent asks about another call before its end."""
+        ending = asyncio.ensure_future(terminal.outcome())
+        future = self._outcomes[call_id] = asyncio.get_running_loop().create_future()
+        self._commands.add(call_id)
+
+        def note(_: asyncio.Task[Outcome]) -> None:
+            self._commands.discard(call_id)
+            if not future.done() and not ending.cancelled():
+                future.set_result(ending.result())
+
+        ending.add_done_callback(note)
+        try:
+            return await self._outcome(future)
         finally:
             self._outcomes.pop(call_id, None)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from parley.chat.transcript import ToolCall
 from parley.tools.client_calls import ApprovedWork
+from parley.tools.results import Outcome
 
 INVALID_PARAMS = -32602
 NOT_FOUND = -32002
@@ -32,12 +33,33 @@ class RefusedRequest:
     code: int = FAILED
 
 
+class AgentTerminal(Protocol):
+    """A command that runs for an agent."""
+
+    def output(self) -> Mapping[str, Any]:
+        """The result of `terminal/output`."""
+        ...
+
+    async def wait(self) -> Mapping[str, Any]:
+        """The result of `terminal/wait_for_exit`, when the command has ended."""
+        ...
+
+    def end(self) -> None:
+        """Begin to end the command with its processes."""
+        ...
+
+    async def outcome(self) -> Outcome:
+        """The outcome of the command for the chat, when all is done."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class ClientRequest:
     """The call that a request became, its root, the future of the answer, and what the user has
     approved for the session."""
 
     call: ToolCall
+    params: Mapping[str, Any]
     root: Path
     answer: asyncio.Future[Any]
     approved: ApprovedWork
@@ -75,8 +97,12 @@ class ClientTools(Protocol):
         ...
 
     async def at_once(
-        self, tool: str, arguments: Mapping[str, Any], approved: ApprovedWork
-    ) -> Mapping[str, Any] | RefusedRequest | None:
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        params: Mapping[str, Any],
+        approved: ApprovedWork,
+    ) -> Mapping[str, Any] | RefusedRequest | AgentTerminal | None:
         """The answer to a request that needs no choice, because Parley cannot carry it out, or
         because the user has already approved exactly this; None for any other request.
         """

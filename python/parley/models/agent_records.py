@@ -79,10 +79,17 @@ class AgentRecords:
     """The calls of one prompt. `next_id` makes an id that no other call of any chat has, because the
     agent's own ids may repeat."""
 
-    def __init__(self, next_id: Callable[[], str], max_bytes: int) -> None:
-        """`max_bytes` limits each result."""
+    def __init__(
+        self,
+        next_id: Callable[[], str],
+        max_bytes: int,
+        terminal_text: Callable[[str], str] = lambda _: "",
+    ) -> None:
+        """`max_bytes` limits each result. `terminal_text` returns the output of the terminal with
+        an id."""
         self._next_id = next_id
         self._max_bytes = max_bytes
+        self._terminal_text = terminal_text
         self._records: dict[str, _Record] = {}
 
     def take(self, update: Mapping[str, Any]) -> CallNews:
@@ -138,7 +145,7 @@ class AgentRecords:
         return _call(record, own) or short
 
     def _outcome(self, record: _Record) -> Outcome:
-        blocks = list(_blocks(record))
+        blocks = list(_blocks(record, self._terminal_text))
         structured = None if isinstance(record.output, str) else record.output
         status = "ok" if record.status == "completed" else "error"
         made = outcome(status, blocks, structured, max_bytes=self._max_bytes)  # type: ignore[arg-type]
@@ -221,7 +228,7 @@ def _diff(block: Any) -> FileDiff | None:
     return None
 
 
-def _blocks(record: _Record) -> Iterator[Any]:
+def _blocks(record: _Record, terminal_text: Callable[[str], str]) -> Iterator[Any]:
     """The blocks of a call's outcome, in the form of results; a diff is already in the call."""
     for block in record.content:
         match block:
@@ -229,6 +236,8 @@ def _blocks(record: _Record) -> Iterator[Any]:
                 yield content
             case {"type": "diff", "path": str(path)}:
                 yield {"type": "text", "text": f"changed {one_line(path)}"}
+            case {"type": "terminal", "terminalId": str(name)} if shown := terminal_text(name):
+                yield {"type": "text", "text": shown}
     if not record.content and isinstance(record.output, str) and record.output:
         yield {"type": "text", "text": record.output}
 

@@ -93,7 +93,8 @@ class AppWorkspace:
         """The tools that an agent of another program in this folder may ask for."""
         if self.root.path is None or not folder.is_relative_to(self.root.path):
             return frozenset()
-        return frozenset(CLIENT_TOOLS.values())
+        off = frozenset() if self._settings.command else frozenset({"run_command"})
+        return frozenset(CLIENT_TOOLS.values()) - off
 
     def _boundary(self) -> Boundary | None:
         return self._around(self.root.path) if self.root.path else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.acp.agent_processes import AgentProcesses
-from parley.acp.client_request import ClientRequest
+from parley.acp.client_request import AgentTerminal, ClientRequest
 from parley.chat.front_matter import read_front_matter
 from parley.mcp.server_session import Progress
 from parley.models.events import Event
@@ -21,7 +21,9 @@ from parley.runtime.workspace_client import WorkspaceClient
 from parley.settings.values import ProviderSettings
 from parley.tools.agent_calls import NOT_AWAITED
 from parley.tools.catalogue import Catalogue
+from parley.tools.client_calls import approved_command
 from parley.tools.results import Outcome
+from parley.tools.schema import decode_arguments
 from parley.workspace.toolbox import Workspace
 
 
@@ -65,11 +67,10 @@ class ChatAgents:
             return Outcome("error", NOT_AWAITED)
         client = self._client()
 
-        async def work(request: ClientRequest) -> Outcome:
+        async def work(request: ClientRequest) -> Outcome | AgentTerminal:
             if client is None:
-                request.cancel()
                 return Outcome("error", NOT_AWAITED)
-            return await client.serve(request, key)
+            return await client.serve(request, key, progress)
 
         served = await self.agents.serve(self.chat, key.id, work)
         if served is not None:
@@ -77,7 +78,8 @@ class ChatAgents:
         async with self.changes(key.id, self.folder()).recorded(key) as on_write:
             known = client.approved_by if client else None
             approved = await asyncio.to_thread(known, key, on_write) if known else []
-            return await self.agents.call(self.chat, key.id, approved)
+            commands = approved_command(key.id, key.tool, decode_arguments(key.arguments))
+            return await self.agents.call(self.chat, key.id, approved, commands)
 
     def awaits(self, call_id: str) -> bool:
         """Whether the agent still waits for the choice on this call."""

@@ -1,4 +1,5 @@
-"""The workspace as the client of an agent of another program: reads and writes files for it.
+"""The workspace as the client of an agent of another program: reads and writes files, and runs
+commands.
 
 A request is carried out only if the user approved the call that it became, or approved exactly this
 change with another call of the agent. Decides nothing else.
@@ -20,10 +21,17 @@ from parley.acp.client_request import (
     RefusedRequest,
 )
 from parley.errors import ParleyError
+from parley.mcp.server_session import Progress
 from parley.policy.approval import CallKey
 from parley.runtime.call_previews import announced_base
+from parley.runtime.command_terminal import CommandTerminal
 from parley.text import one_line
-from parley.tools.client_calls import ApprovedChange, ApprovedWork
+from parley.tools.client_calls import (
+    ApprovedChange,
+    ApprovedWork,
+    ClientParamsError,
+    output_limit,
+)
 from parley.tools.file_edits import FileEdit, file_edits
 from parley.tools.file_text import FileTextError, decoded
 from parley.tools.results import Outcome, outcome
@@ -32,12 +40,15 @@ from parley.tools.text_changes import OwnText
 from parley.tools.text_edits import EditError
 from parley.workspace.boundary import Boundary
 from parley.workspace.change_tools import CallOrigin, ChangeTools
+from parley.workspace.command_runs import CommandWatch, OnOutput
+from parley.workspace.command_tool import MOST_TIMEOUT_S, CommandRecorder
 from parley.workspace.file_views import read_lines
 from parley.workspace.opening import BoundaryError
 from parley.workspace.planning import LARGEST_FILE, PlanError, plan_of, state_of
-from parley.workspace.toolbox import Workspace
+from parley.workspace.toolbox import NoRecords, Workspace
 from parley.workspace.writing import ChangedError, carry_out
 
+_NO_COMMANDS = "commands are switched off in the settings"
 _MOVED = "the workspace has moved to another folder, so this did not run. Ask again"
 _EDITED = (
     "the user edited this change before approving it, so the file differs from the text that "
@@ -64,14 +75,21 @@ class WorkspaceClient:
     # --- Before the user is asked -----------------------------------------------------------------
 
     async def at_once(
-        self, tool: str, arguments: Mapping[str, Any], approved: ApprovedWork
-    ) -> Mapping[str, Any] | RefusedRequest | None:
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        params: Mapping[str, Any],
+        approved: ApprovedWork,
+    ) -> Mapping[str, Any] | RefusedRequest | CommandTerminal | None:
         """The answer to a request that needs no choice; None for any other."""
         try:
-            if tool == "write_file":
-                return await self._written_at_once(arguments, approved)
-            return await self._read_at_once(arguments, approved)
-        except (BoundaryError, FileTextError) as error:
+            match tool:
+                case "write_file":
+                    return await self._written_at_once(arguments, approved)
+                case "read_file":
+                    return await self._read_at_once(arguments, approved)
+            return await self._run_at_once(arguments, params, approved)
+        except (BoundaryError, ClientParamsError, FileTextError) as error:
             return RefusedRequest(str(error), INVALID_PARAMS)
         except (ParleyError, OSError) as error:
             return RefusedRequest(str(error))
@@ -83,9 +101,7 @@ class WorkspaceClient:
         place = await asyncio.to_thread(boundary.place, path)
         target = boundary.path(place)
         if not await asyncio.to_thread(os.path.lexists, target):
-            # One agent takes an error for a missing file only if it finds this word.
-            why = f"{one_line(path)}: there is no such file (ENOENT)"
-            return RefusedRequest(why, NOT_FOUND)
+            return RefusedRequest(f"{one_line(path)}: there is no such file", NOT_FOUND)
         if await asyncio.to_thread(boundary.guard, path):
             return None
         text, _ = await self._lines(arguments)
@@ -120,6 +136,43 @@ class WorkspaceClient:
         """The lines that a request is about, as they are and as they are shown."""
         lines = arguments.get("first_line", 1), arguments.get("last_line", 0)
         return await read_lines(self.work.boundary, self.work.editor, arguments["path"], *lines)
+
+    async def _run_at_once(
+        self, arguments: Mapping[str, Any], params: Mapping[str, Any], approved: ApprovedWork
+    ) -> CommandTerminal | None:
+        """The terminal of a command that the user approved with another call. The record of that
+        call has its changes.
+        """
+        limit = output_limit(params)
+        directory = arguments.get("directory", ".")
+        await asyncio.to_thread(self.work.boundary.place, directory)
+        if directory != ".":
+            return None
+        for each in approved.commands:
+            if each.command == arguments["command"]:
+                approved.commands.remove(each)
+                return await self._terminal(arguments, NoRecords(), limit, None)
+        return None
+
+    async def _terminal(
+        self,
+        arguments: Mapping[str, Any],
+        recorder: CommandRecorder,
+        limit: int | None,
+        on_output: OnOutput | None,
+    ) -> CommandTerminal:
+        """A terminal in which a command has begun. Raises ParleyError if it cannot start."""
+        command, watch = self.work.command, CommandWatch()
+        if command is None:
+            raise ParleyError(_NO_COMMANDS)
+        line, directory = arguments["command"], arguments.get("directory", ".")
+        run = command.run(line, directory, MOST_TIMEOUT_S, recorder, on_output, watch)
+        terminal = CommandTerminal(watch, limit)
+        await terminal.begin(run, self._outcome)
+        return terminal
+
+    def _outcome(self, text: str) -> Outcome:
+        return outcome("ok", [{"type": "text", "text": text}], max_bytes=self.max_bytes)
 
     async def _write(self, approved: ApprovedChange, path: str) -> bool:
         """Make an approved change; False if it would not be exactly this change."""
@@ -165,32 +218,45 @@ class WorkspaceClient:
 
     # --- After the user's yes ---------------------------------------------------------------------
 
-    async def serve(self, request: ClientRequest, key: CallKey) -> Outcome:
-        """Carry out a request that was approved with this key; the agent receives its answer."""
+    async def serve(
+        self, request: ClientRequest, key: CallKey, progress: Progress
+    ) -> Outcome | CommandTerminal:
+        """Carry out a request that was approved with this key; the agent receives its answer, or the
+        terminal.
+        """
         is_edited = key.arguments != request.call.arguments
         why = _MOVED if request.root != self.root else ""
         if is_edited and key.tool != "write_file":
             why = why or _REWORDED
         try:
             if not why:
-                return await self._serve(request, key, is_edited=is_edited)
+                return await self._serve(request, key, progress, is_edited=is_edited)
         except ParleyError as error:
             why = str(error)
         request.fail(why)
         return Outcome("error", why)
 
-    async def _serve(self, request: ClientRequest, key: CallKey, *, is_edited: bool) -> Outcome:
+    async def _serve(
+        self, request: ClientRequest, key: CallKey, progress: Progress, *, is_edited: bool
+    ) -> Outcome | CommandTerminal:
         arguments = decode_arguments(key.arguments)
-        if key.tool == "write_file":
-            return await self._serve_write(request, key, arguments, is_edited=is_edited)
-        return await self._serve_read(request, arguments)
+        match key.tool:
+            case "write_file":
+                return await self._serve_write(request, key, arguments, is_edited=is_edited)
+            case "read_file":
+                return await self._serve_read(request, arguments)
+
+        async def on_output(line: str, seconds: float) -> None:
+            progress(seconds, None, line or None)
+
+        recorder = self.work.recorder(CallOrigin(self.chat, key.id, key.base))
+        return await self._terminal(arguments, recorder, output_limit(request.params), on_output)
 
     async def _serve_read(self, request: ClientRequest, arguments: Mapping[str, Any]) -> Outcome:
         text, shown = await self._lines(arguments)
         self._note(request, arguments, text)
         request.fulfil({"content": text})
-        block = {"type": "text", "text": shown}
-        return outcome("ok", [block], max_bytes=self.max_bytes)
+        return self._outcome(shown)
 
     async def _serve_write(
         self, request: ClientRequest, key: CallKey, arguments: Mapping[str, Any], *, is_edited: bool
@@ -202,7 +268,7 @@ class WorkspaceClient:
         else:
             self._note(request, arguments, arguments["content"])
             request.fulfil({})
-        return outcome("ok", [{"type": "text", "text": done}], max_bytes=self.max_bytes)
+        return self._outcome(done)
 
     def _note(self, request: ClientRequest, arguments: Mapping[str, Any], text: str) -> None:
         boundary = self.work.boundary

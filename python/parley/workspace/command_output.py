@@ -41,6 +41,11 @@ class OutputBuffer:
         if len(self._tail) > 2 * self._half:  # rarely, because each cut moves all bytes
             del self._tail[: -self._half]
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether bytes between the first and the last ones are missing."""
+        return self.size > len(self._head) + min(len(self._tail), self._half)
+
     def text(self) -> str:
         """The output as safe text; a line in the middle counts the bytes that are missing."""
         tail = bytes(self._tail[-self._half :])

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from parley.errors import ParleyError
 from parley.processes.reaper import Reaper
@@ -60,6 +61,20 @@ class CommandResult:
     was_timed_out: bool
 
 
+class CommandWatch:
+    """Lets another task see the output of a running command, and end the command."""
+
+    def __init__(self) -> None:
+        self.output = OutputBuffer(MOST_OUTPUT)
+        self.begun = asyncio.Event()
+        """Set when the command's process runs."""
+        self.stop = asyncio.Event()
+        """Ends the command when it is set."""
+        self.ended = asyncio.Event()
+        self.result: CommandResult | None = None
+        """The end of the command; None before it, or if it never began."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commands:
     """Runs commands in one root. `environ` is the host's environment, with the user's PATH."""
@@ -78,11 +93,29 @@ class Commands:
         timeout_s: float,
         on_output: OnOutput | None = None,
         every_s: float = 0.5,
+        watch: CommandWatch | None = None,
     ) -> CommandResult:
-        """Run a command in a folder of the root, to its end or to the time limit.
+        """Run a command in a folder of the root, to its end, to the time limit, or until `watch`
+        stops it.
 
         Raises ParleyError if it cannot start.
         """
+        watch = watch or CommandWatch()
+        try:
+            watch.result = await self._run(command, directory, timeout_s, on_output, every_s, watch)
+        finally:
+            watch.ended.set()
+        return watch.result
+
+    async def _run(
+        self,
+        command: str,
+        directory: str,
+        timeout_s: float,
+        on_output: OnOutput | None,
+        every_s: float,
+        watch: CommandWatch,
+    ) -> CommandResult:
         root = self.root.resolve()
         folder = (root / directory).resolve()
         if not folder.is_relative_to(root) or not folder.is_dir():
@@ -95,13 +128,17 @@ class Commands:
             mode=self.mode,
             has_network=self.has_network,
         ) as start:
-            output, begun = OutputBuffer(MOST_OUTPUT), time.monotonic()
+            output, begun = watch.output, time.monotonic()
             limit = asyncio.timeout(timeout_s)
             with _pipe(output) as writer:
                 process = await self._begin(start, folder, writer)
+                watch.begun.set()
+                was_stopped = False
                 try:
                     async with limit:
-                        await _watch(process, output, begun, on_output, every_s)
+                        was_stopped = not await _has_ended(
+                            process, watch, begun, on_output, every_s
+                        )
                 except TimeoutError:
                     if not limit.expired():
                         raise
@@ -109,7 +146,7 @@ class Commands:
                     await self._end(process)
             whole = output.text()
             return CommandResult(
-                None if limit.expired() else _exit_code(process),
+                None if limit.expired() or was_stopped else _exit_code(process),
                 head_and_tail(whole, MOST_SHOWN),
                 whole,
                 time.monotonic() - begun,
@@ -165,21 +202,33 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-async def _watch(
+async def _has_ended(
     process: Process,
-    output: OutputBuffer,
+    watch: CommandWatch,
     begun: float,
     on_output: OnOutput | None,
     every_s: float,
-) -> None:
-    """Wait for the end, and report the last line from time to time."""
-    ending = asyncio.create_task(process.wait())
+) -> bool:
+    """Wait for the end, and report the last line from time to time; False if the command must be
+    stopped."""
+    ending, stopping = (asyncio.create_task(each) for each in (process.wait(), watch.stop.wait()))
     try:
-        while not (await asyncio.wait({ending}, timeout=every_s if on_output else None))[0]:
+        while not (await _first_of(ending, stopping, every_s if on_output else None)):
             assert on_output is not None, "without it, there is no timeout"
-            await on_output(output.last_line(), time.monotonic() - begun)
+            await on_output(watch.output.last_line(), time.monotonic() - begun)
+        return ending.done()
     finally:
         ending.cancel()
+        stopping.cancel()
+
+
+async def _first_of(
+    ending: asyncio.Task[Any], stopping: asyncio.Task[Any], within_s: float | None
+) -> set[asyncio.Task[Any]]:
+    done, _ = await asyncio.wait(
+        {ending, stopping}, timeout=within_s, return_when=asyncio.FIRST_COMPLETED
+    )
+    return done
 
 
 def _exit_code(process: Process) -> int | None:

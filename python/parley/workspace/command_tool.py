@@ -10,7 +10,7 @@ from typing import Protocol
 from parley.errors import ParleyError
 from parley.text import counted
 from parley.tools.command_results import command_head
-from parley.workspace.command_runs import CommandResult, Commands, OnOutput
+from parley.workspace.command_runs import CommandResult, Commands, CommandWatch, OnOutput
 from parley.workspace.snapshots import SnapshotChange, changes, snapshot
 
 MOST_TIMEOUT_S = 3600.0
@@ -40,16 +40,18 @@ class CommandTool:
         directory: str,
         timeout_s: float,
         recorder: CommandRecorder,
-        on_output: OnOutput,
+        on_output: OnOutput | None,
+        watch: CommandWatch | None = None,
     ) -> tuple[str, str]:
         """Run a command; returns the text for the model, and the whole output if it was cut.
 
-        Raises ParleyError if the command cannot start.
+        `watch` sees the output earlier, and can stop the command. Raises ParleyError if the command
+        cannot start.
         """
         root = self.commands.root
         limit = min(max(timeout_s or TIMEOUT_S, 1.0), MOST_TIMEOUT_S)
         before, untracked = await self._snapshot(root, is_after=False)
-        result = await self.commands.run(command, directory, limit, on_output)
+        result = await self.commands.run(command, directory, limit, on_output, watch=watch)
         changed = "" if untracked else await self._changes(root, before, recorder)
         untracked = untracked or changed
         lines = [_head(result, limit), result.output.rstrip("\n"), untracked]
