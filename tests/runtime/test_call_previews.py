@@ -168,13 +168,31 @@ async def test_an_agents_edit_is_bound_to_the_present_text(root: Path) -> None:
     assert changed.base != found.base
 
 
-@pytest.mark.parametrize(("path", "why"), [("/etc/hosts", "not in"), ("ROOT/.env", "secret")])
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [("/etc/hosts", "not in"), ("ROOT/.env", "secret"), ("file:///etc/hosts", "not in")],
+)
 async def test_an_agents_edit_elsewhere_needs_an_approval_each_time(
     root: Path, path: str, why: str
 ) -> None:
     found = await of_agent(root, "edit", path.replace("ROOT", str(root)), None, "x")
     assert found
     assert why in found.guard
+
+
+async def test_an_agents_edit_whose_input_names_another_file_needs_an_approval_each_time(
+    root: Path,
+) -> None:
+    tool = CODER.get("edit")
+    assert tool
+    fields = {"title": "x", "diffs": [{"path": f"{root}/a.py", "oldText": "two", "newText": "2"}]}
+    own = {"file_path": f"{root}/a.py", "new_string": "// 2", "old_string": "~two"}
+    found = await preview(root, tool, **fields, rawInput=own)
+    assert found
+    assert found.guard == ""
+    found = await preview(root, tool, **fields, rawInput={"file_path": "/etc/hosts"})
+    assert found
+    assert "/etc/hosts is not in" in found.guard
 
 
 async def test_an_agents_path_means_the_same_file_for_diff_guard_and_yes(
@@ -212,6 +230,7 @@ async def test_an_agents_edit_that_does_not_fit_says_so_and_may_still_run(root: 
         ({"rawInput": {"uri": "file:///etc/hosts"}}, "not in"),
         ({"rawInput": {"any": ["~/x"]}}, "not in"),
         ({"rawInput": {"path": "a\0b"}}, "not in"),
+        ({"rawInput": {"path": "file://["}}, ""),
         ({"paths": [".env"]}, "secret"),
         ({"paths": ["link"]}, "not in"),
         ({"rawInput": {"files": [f"{n}" for n in range(200)]}}, "more than 100 files"),

@@ -96,6 +96,7 @@ def test_half_a_character_can_be_written() -> None:
         ({"what": "a/../../x"}, ["a/../../x"]),
         ("..", [".."]),
         ({"uri": "file:///etc/pass%77d"}, ["/etc/passwd"]),
+        ({"uri": "file://["}, ["file://["]),
         ({"url": "https://example.com/a", "prompt": "/a\n../b"}, []),
         ({"path": ""}, []),
         (None, []),
@@ -109,3 +110,9 @@ def test_the_files_of_a_call_are_in_its_input(raw: object, paths: list[str]) -> 
 def test_the_files_of_a_call_are_also_its_places_and_those_of_its_diffs() -> None:
     diff = {"path": "b", "oldText": "/x", "newText": "/y"}
     assert set(paths_of("edit", {"paths": ["a"], "diffs": [diff]})) == {"a", "b"}
+
+
+def test_a_text_counts_as_a_path_only_if_asked() -> None:
+    raw = {"file_path": "c", "new_string": "/d"}
+    assert set(paths_of("edit", {"rawInput": raw})) == {"c", "/d"}
+    assert paths_of("edit", {"rawInput": raw}, with_texts=False) == ["c"]

@@ -20,7 +20,7 @@ from parley.policy.approval import is_declined, written_key
 from parley.policy.permissions import is_command, is_of_workspace
 from parley.policy.previews import CallPreview, FilePreview, Previews
 from parley.text import one_line
-from parley.tools.agent_calls import is_of_agent, paths_of
+from parley.tools.agent_calls import is_of_agent, path_of_url, paths_of
 from parley.tools.catalogue import Tool
 from parley.tools.file_edits import FileEdit, file_edits
 from parley.tools.file_text import FileTextError, decoded
@@ -105,8 +105,9 @@ class CallPreviews:
         preview = self._foreign(edits, earlier)
         if preview is None:
             return self._of_named_files(tool.name, arguments)
-        paths = filter(None, (path for each in edits for path in (each.path, each.to)))
-        guards = filter(None, map(self._guard_of, paths))
+        paths = [path for each in edits for path in (each.path, each.to) if path]
+        # A text in the agent's input may begin with `/`, for example a comment.
+        paths += paths_of(tool.name, arguments, with_texts=False)
         return replace(
             preview,
             changes=tuple(replace(each, path=self._short(each.path)) for each in preview.changes),
@@ -114,23 +115,25 @@ class CallPreviews:
             is_binding=True,
             is_announced=True,
             notes=(_ANNOUNCED, *preview.notes),
-            guard="; ".join(dict.fromkeys(guards)),
+            guard=self._guards(paths),
         )
 
     def _of_named_files(self, kind: str, arguments: Mapping[str, Any]) -> CallPreview | None:
         """The preview of an agent's call without a diff, if Parley must ask about its files."""
         paths = paths_of(kind, arguments)
-        if len(paths) > _MOST_PATHS:
-            guard = _MANY_FILES.format(_MOST_PATHS)
-        elif paths:
-            guard = "; ".join(dict.fromkeys(filter(None, map(self._guard_of, paths))))
-        else:
-            guard = _NO_FILE if kind == "read" else ""
+        guard = self._guards(paths) if paths else _NO_FILE if kind == "read" else ""
         if not guard:
             return None
         lines = "\n".join(f"{each}\0{self._target(each)}" for each in paths[:_MOST_PATHS])
         base = hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()
         return CallPreview(base=base, is_binding=True, guard=guard)
+
+    def _guards(self, paths: Sequence[str]) -> str:
+        """Why Parley must ask about an agent's call that names these files; "" if it need not."""
+        named = dict.fromkeys(paths)
+        if len(named) > _MOST_PATHS:
+            return _MANY_FILES.format(_MOST_PATHS)
+        return "; ".join(dict.fromkeys(filter(None, map(self._guard_of, named))))
 
     def _target(self, path: str) -> str:
         """The file that a path leads to now."""
@@ -149,7 +152,7 @@ class CallPreviews:
 
     def _place(self, path: str) -> Path:
         """The file that a path of another program means. Raises RuntimeError for an unknown user."""
-        return Path(os.path.normpath(self.folder / Path(path).expanduser()))
+        return Path(os.path.normpath(self.folder / Path(path_of_url(path)).expanduser()))
 
     def _short(self, path: str) -> str:
         """An agent's absolute path, from the project if it is there."""

@@ -116,10 +116,10 @@ def diffs_of(arguments: str) -> list[tuple[str, str | None, str]]:
     return []
 
 
-def paths_of(kind: str, arguments: Mapping[str, Any]) -> list[str]:
+def paths_of(kind: str, arguments: Mapping[str, Any], *, with_texts: bool = True) -> list[str]:
     """The files that a call with these arguments names: in its diffs and paths, and in the agent's own
-    input, in fields that are named like paths or texts that may lead elsewhere. None for a kind that
-    is not about files.
+    input, in fields that are named like paths, and `with_texts` in texts that may lead elsewhere. None
+    for a kind that is not about files.
     """
     if kind not in _OF_FILES:
         return []
@@ -129,8 +129,8 @@ def paths_of(kind: str, arguments: Mapping[str, Any]) -> list[str]:
     while open_values:
         field, value = open_values.pop()
         match value:
-            case str() if _PATH_FIELD.search(field) or ("\n" not in value and _PATH.match(value)):
-                found[_of_url(value)] = None
+            case str() if _PATH_FIELD.search(field) or (with_texts and _is_like_path(value)):
+                found[path_of_url(value)] = None
             case Mapping() if "newText" in value:  # a diff, whose texts are no paths
                 open_values.append(("path", value.get("path")))
             case Mapping():
@@ -140,10 +140,17 @@ def paths_of(kind: str, arguments: Mapping[str, Any]) -> list[str]:
     return list(filter(None, found))
 
 
-def _of_url(text: str) -> str:
+def _is_like_path(text: str) -> bool:
+    return "\n" not in text and bool(_PATH.match(text))
+
+
+def path_of_url(text: str) -> str:
     """A path, also from its URL."""
-    is_url = text[:5].lower() == "file:"
-    return unquote(urlsplit(text).path) if is_url else text
+    try:
+        is_url = text[:5].lower() == "file:"
+        return unquote(urlsplit(text).path) if is_url else text
+    except ValueError:  # it is no URL
+        return text
 
 
 def _texts_of(diff: Any) -> tuple[str, str | None, str] | None:
