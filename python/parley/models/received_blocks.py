@@ -27,6 +27,7 @@ class ReceivedBlocks:
         self._before = [dict(block) for block in before]
         self._blocks = dict[int, Block]()
         self._pieces = dict[tuple[int, str], list[str]]()
+        self._citations = dict[int, list[Mapping[str, Any]]]()
 
     def open(self, index: int, block: Mapping[str, Any]) -> None:
         """Begin a block."""
@@ -38,8 +39,7 @@ class ReceivedBlocks:
             case {"type": "input_json_delta", "partial_json": str(piece)}:
                 self._pieces.setdefault((index, "input"), []).append(piece)
             case {"type": "citations_delta", "citation": Mapping() as citation}:
-                block = self._blocks[index]
-                block["citations"] = [*(block.get("citations") or ()), citation]
+                self._citations.setdefault(index, []).append(citation)
             case {"type": str(kind)} if kind in _TEXTS:
                 source, field = _TEXTS[kind]
                 if isinstance(more := delta.get(source), str):
@@ -61,6 +61,8 @@ class ReceivedBlocks:
         for field in ("text", "thinking", "signature"):
             if pieces := self._pieces.get((index, field)):
                 block[field] = (block.get(field) or "") + "".join(pieces)
+        if cited := self._citations.get(index):
+            block["citations"] = [*(block.get("citations") or ()), *cited]
         if pieces := self._pieces.get((index, "input")):
             block["input"] = _object("".join(pieces))
         return block
