@@ -2,10 +2,13 @@
 
     N tokens                 this many, at once
     N tokens in S seconds    this many, evenly spaced
+    N tokens in S seconds, first after M ms
+                             the same, after a wait
     N calls                  a call to each round's only tool, N times, then a word
 
 It prints its port, then a line of JSON for each request: its time on the clock that all of a
-machine's processes share (seconds, CLOCK_MONOTONIC), its connection's number, and its size.
+machine's processes share (seconds, CLOCK_MONOTONIC), its connection's number, and its size. After
+a spaced reply, it prints another line: the time on this clock at which it sent each token.
 """
 
 from __future__ import annotations
@@ -56,15 +59,18 @@ async def reply(body: dict[str, Any]) -> AsyncIterator[bytes]:
             yield chunk({"tool_calls": [{**call, "function": {"name": name, "arguments": "{}"}}]})
             yield end("tool_calls")
             return
-    numbers = re.findall(r"(\d+) tokens(?: in (\d+) seconds)?", text)
-    tokens, seconds = numbers[-1] if numbers else ("1", "")
+    spaced = r"(\d+) tokens(?: in (\d+) seconds(?:, first after (\d+) ms)?)?"
+    numbers = re.findall(spaced, text)
+    tokens, seconds, wait = numbers[-1] if numbers else ("1", "", "")
     if not seconds:
         yield at_once(int(tokens))
         return
-    start = time.monotonic()
+    start, sent = time.monotonic() + int(wait or 0) / 1e3, list[float]()
     for number in range(int(tokens)):
         await asyncio.sleep(start + number * int(seconds) / int(tokens) - time.monotonic())
+        sent.append(time.monotonic())
         yield word(number)
+    print(json.dumps({"sent": sent}), flush=True)
     yield end()
 
 

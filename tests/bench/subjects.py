@@ -5,14 +5,16 @@ present.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
 from typing import Any
 
 import pynvim
@@ -102,6 +104,13 @@ class Server:
         line: dict[str, Any] = json.loads(self._lines.readline())
         return line
 
+    def sent_s(self, meanwhile: Callable[[], object]) -> list[float]:
+        """Return when each token of a spaced reply was sent, when the last one is sent."""
+        while not select([self._lines], [], [], 0.1)[0]:
+            meanwhile()
+        sent: list[float] = self.request()["sent"]
+        return sent
+
 
 @contextmanager
 def serving(*command: object) -> Iterator[Server]:
@@ -140,6 +149,22 @@ vim.api.nvim_buf_attach(buf, false, { on_lines = function()
 end })
 """
 """Records the time at which a heading for the next question appears below the old end."""
+
+WATCH_TOKENS = """
+local buf = vim.api.nvim_get_current_buf()
+local last = vim.api.nvim_buf_line_count(buf) - 1
+local arrivals = {}
+_G.bench_arrivals = arrivals
+vim.api.nvim_buf_attach(buf, false, { on_lines = function(_, _, _, first, _, stop)
+  if _G.bench_arrivals ~= arrivals then return true end
+  if stop > first and first >= last then
+    arrivals[#arrivals + 1] = {
+      vim.uv.hrtime(), vim.api.nvim_buf_get_lines(buf, first, stop, false),
+    }
+  end
+end })
+"""
+"""Records each change below the old end, with its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +228,22 @@ class Desk:
         complete = self.until_complete()
         time.sleep(0.05)
         return Times(requested - began, complete - requested, self.cpu_s() - before)
+
+    def delays_s(self, server: Server, question: str) -> tuple[list[float], float]:
+        """How long each token of a spaced reply took from the server into the buffer, and the CPU
+        seconds of the whole answer. Neovim is not asked for anything until the reply has ended.
+        """
+        self.open(0, question)
+        self.nvim.lua(WATCH_TOKENS)
+        before, _ = self.cpu_s(), self.press()
+        server.request()
+        sent = server.sent_s(self.nvim.flush)
+        self.until_complete()
+        cpu, found = self.cpu_s() - before, dict[int, float]()
+        for at, lines in self.nvim.lua("return _G.bench_arrivals"):
+            for number in map(int, re.findall(r"word(\d+)", "\n".join(lines))):
+                found.setdefault(number, at / 1e9)
+        return [found[number] - at for number, at in enumerate(sent)], cpu
 
     def ask_again(self, server: Server, tokens: int) -> None:
         """Ask for this many tokens in the same chat."""
