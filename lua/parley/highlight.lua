@@ -4,7 +4,8 @@ local M = {}
 local api = vim.api
 local known = require("parley.known")
 local longest = 1000 -- the most lines for Treesitter
-local H = { chats = {}, tame = {}, treesitter = {} }
+local parse_ms = 100 -- while a reply streams, the shortest time between two parses
+local H = { chats = {}, tame = {}, treesitter = {}, held = {} }
 
 -- In Markdown, a model's thinking is a quote; without this, it would be a chat's brightest text.
 H.thinking = [[
@@ -146,10 +147,45 @@ end
 function H.start_treesitter(buf)
   local ok = pcall(function()
     local parser = vim.treesitter.get_parser(buf, "markdown")
-    H.tame[buf] =
+    local highlighter =
       vim.treesitter.highlighter.new(parser, { queries = { markdown = H.highlights() } })
+    highlighter.tree = H.patient(buf, parser)
+    H.tame[buf] = highlighter
   end)
   return ok or pcall(vim.treesitter.start, buf, "markdown")
+end
+
+--- A tree for a highlighter alone, which is not parsed while a chat is held. Until then, Treesitter
+--- moves the earlier colours with the text.
+function H.patient(buf, tree)
+  local patient = {}
+  function patient.parse(_, range, on_parse)
+    if H.held[buf] and next(tree:trees()) then
+      return tree:trees()
+    end
+    return tree:parse(range, on_parse)
+  end
+  function patient.for_each_tree(_, act)
+    return tree:for_each_tree(act)
+  end
+  return setmetatable(patient, { __index = tree })
+end
+
+--- A reply has written text from a row on: parse it soon, together with the pieces that follow,
+--- because a parse takes longer than everything else about a piece.
+function M.streamed(buf, row)
+  if H.held[buf] then
+    H.held[buf] = math.min(H.held[buf], row)
+  elseif H.tame[buf] then
+    H.held[buf] = row
+    vim.defer_fn(function()
+      local first = H.held[buf]
+      H.held[buf] = nil
+      if first and api.nvim_buf_is_loaded(buf) then
+        api.nvim__redraw({ buf = buf, range = { first, -1 }, flush = false })
+      end
+    end, parse_ms)
+  end
 end
 
 --- Markdown's query with ours, but without `conceal_lines`, which makes Neovim reparse a long
@@ -218,7 +254,7 @@ end
 
 --- Forget a closed chat.
 function M.forget(buf)
-  H.chats[buf], H.tame[buf], H.treesitter[buf] = nil, nil, nil
+  H.chats[buf], H.tame[buf], H.treesitter[buf], H.held[buf] = nil, nil, nil, nil
 end
 
 return M

@@ -34,8 +34,7 @@ function M.open(id, tick, edits, answer, row, markers, more)
   return reply
 end
 
---- Write at the tip. Returns how many milliseconds that took, because the host adapts its pace, and
---- whether the text is parsed for highlights.
+--- Write at the tip. Returns how many milliseconds that took, because the host adapts its pace.
 ---@param text string
 ---@param fresh boolean whether the host expects to be at the start of a line
 ---@param markers string[] the texts that start structural lines
@@ -75,10 +74,9 @@ function M.append(id, text, fresh, markers)
   guard.note(buf, row, col, last, markers)
   handles.follow(handle, followers)
   require("parley.status").moved(buf)
+  require("parley.highlight").streamed(buf, row)
   M.show(buf)
-  local cost, parsed =
-    (vim.uv.hrtime() - started) / 1e6, vim.treesitter.highlighter.active[buf] ~= nil
-  return { cost = cost, lines = api.nvim_buf_line_count(buf), parsed = parsed }
+  return { cost = (vim.uv.hrtime() - started) / 1e6, lines = api.nvim_buf_line_count(buf) }
 end
 
 --- Restore the line which says that the reply is unfinished, if the user has deleted it.

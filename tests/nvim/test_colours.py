@@ -16,6 +16,7 @@ from parley.tools.catalogue import Tool
 from parley.tools.mcp_files import read_servers
 from parley.tools.server_settings import ServerStatus
 from tests.nvim.harness import ROOT, Child, child
+from tests.nvim.test_edit import append, remote
 
 CHAT = """\
 💬: What is in my_old_file.csv, by max_row_size?
@@ -46,6 +47,16 @@ A file_with_rows, its __init__ aside; `code_span_here`, see [the_manual](https:/
 
 🔒: [Stopped: by_the_user]
 💬: second_question
+"""
+
+COUNT_PARSES = """
+local tree = vim.treesitter.get_parser(0, 'markdown')
+local parse = tree.parse
+_G.parses = 0
+function tree.parse(...)
+  _G.parses = _G.parses + 1
+  return parse(...)
+end
 """
 
 
@@ -160,6 +171,28 @@ def backgrounds(neovim: Child, text: str) -> set[int | None]:
     neovim.screen()
     row, _ = neovim.grid.place(text)
     return {neovim.grid.styles[style].get("background") for style in neovim.grid.attributes[row]}
+
+
+def test_a_replys_pieces_share_a_parse_and_its_end_has_its_colours(chat: Child) -> None:
+    if not has_treesitter(chat):
+        return
+    show(chat, "💬: how?\n\n🤖:[A]\n\nSee [the_manual](https://a.b/c_d).\n")
+    handle, end = chat.lua("return require('parley.handle').open(vim.fn.bufnr(), 0)"), 5
+    chat.command("normal! gg")
+    edits = [{"start": end, "stop": end, "lines": [""]}]
+    tick = chat.nvim.api.buf_get_changedtick(0)
+    assert remote(chat, "open_stream", handle, tick, edits, 2, end)["applied"]
+    chat.lua(COUNT_PARSES)
+    pieces = 40
+    for number in range(pieces):
+        append(chat, handle, f"word{number} ")
+    append(chat, handle, "**strong")
+    append(chat, handle, "_end**")
+    counted = chat.lua("return _G.parses")
+    assert counted <= pieces / 4
+    chat.until(lambda: "strong_end" in chat.screen() and chat.grid.style("strong").get("bold"))
+    assert chat.lua("return _G.parses") > counted
+    chat.lua("require('parley.handle').close(...)", handle)
 
 
 def test_a_question_has_a_band_from_edge_to_edge(chat: Child) -> None:

@@ -30,7 +30,7 @@ class ListEditor(list[str]):
 
     async def ask(self, *question: Any, heed: Callable[[Any], None]) -> dict[str, Any]:
         self.append(question[2])
-        return {"parsed": False, "lines": 0, "cost": 0}
+        return {"lines": 0, "cost": 0}
 
 
 def bounded(text: str, at_once: int, of_a_line: int) -> list[str]:

@@ -17,8 +17,6 @@ from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
-PARSED_FRAME_S = 0.033
-"""Longer with Treesitter, because each piece triggers a parse, which is the slowest part."""
 SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
 """Added for each line, because long buffers take longer to highlight."""
@@ -111,8 +109,7 @@ class BufferStream:
         if "gone" in reply:
             raise GoneError(reply["gone"])
         self._fresh = text.endswith("\n")
-        frame = PARSED_FRAME_S if reply["parsed"] else FRAME_S
-        interval = min(max(frame, reply["lines"] * PER_LINE_S), SLOWEST_S)
+        interval = min(max(FRAME_S, reply["lines"] * PER_LINE_S), SLOWEST_S)
         self._next = max(start + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)
 
     def _batch(self) -> str:
