@@ -115,9 +115,13 @@ function M.write(handle, change)
   end
   -- The first change in a read-only buffer would show a warning and wait a second.
   local readonly = vim.bo[buf].readonly
-  vim.bo[buf].readonly = false
+  if readonly then
+    vim.bo[buf].readonly = false
+  end
   local ok, why = pcall(change)
-  vim.bo[buf].readonly = readonly
+  if readonly then
+    vim.bo[buf].readonly = true
+  end
   if typing then
     H.end_undo_block(buf)
   end

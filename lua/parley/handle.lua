@@ -23,6 +23,7 @@ M.removed = "the answer was removed, so its turn has ended. :ParleyRespond asks 
 ---@field start? integer extmark: the start of the stream
 ---@field tip? integer extmark: the end of the stream, or of the last edit
 ---@field more? string the line below the tip, which says that the reply is unfinished
+---@field markers? string[] the texts that start structural lines
 ---@field cover? integer extmark: covers this line
 ---@field tick? integer the changedtick after the last edit of this handle
 ---@field step? integer the number of the undo step that the handle wrote last

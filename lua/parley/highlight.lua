@@ -3,9 +3,10 @@ local M = {}
 
 local api = vim.api
 local known = require("parley.known")
+local rows = require("parley.buffer_rows")
 local longest = 1000 -- the most lines for Treesitter
 local parse_ms = 100 -- while a reply streams, the shortest time between two parses
-local H = { chats = {}, tame = {}, treesitter = {}, held = {} }
+local H = { chats = {}, tame = {}, treesitter = {}, held = {}, slowest = 0 }
 
 -- In Markdown, a model's thinking is a quote; without this, it would be a chat's brightest text.
 H.thinking = [[
@@ -60,6 +61,12 @@ function M.chat(buf)
     end,
   })
   api.nvim_set_decoration_provider(api.nvim_create_namespace("parley.look"), {
+    on_start = function()
+      H.began = vim.uv.hrtime()
+    end,
+    on_end = function()
+      H.slowest = math.max(H.slowest, vim.uv.hrtime() - H.began)
+    end,
     on_win = function(_, _, shown)
       return H.chats[shown] == true
     end,
@@ -174,6 +181,7 @@ end
 --- A reply has written text from a row on: parse it soon, together with the pieces that follow,
 --- because a parse takes longer than everything else about a piece.
 function M.streamed(buf, row)
+  row = rows.within(buf, row)
   if H.held[buf] then
     H.held[buf] = math.min(H.held[buf], row)
   elseif H.tame[buf] then
@@ -182,10 +190,18 @@ function M.streamed(buf, row)
       local first = H.held[buf]
       H.held[buf] = nil
       if first and api.nvim_buf_is_loaded(buf) then
+        first = rows.within(buf, first)
         api.nvim__redraw({ buf = buf, range = { first, -1 }, flush = false })
       end
     end, parse_ms)
   end
+end
+
+--- How many milliseconds the slowest drawing of the screen took since the last call.
+function M.slowest_ms()
+  local slowest = H.slowest / 1e6
+  H.slowest = 0
+  return slowest
 end
 
 --- Markdown's query with ours, but without `conceal_lines`, which makes Neovim reparse a long

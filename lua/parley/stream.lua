@@ -13,6 +13,7 @@ local rows = require("parley.buffer_rows")
 local H = {}
 
 --- Apply an edit. From then on, write at a row of the edited text.
+---@param markers string[] the texts that start structural lines
 ---@param more? string the line below this row, which says that the reply is unfinished
 function M.open(id, tick, edits, answer, row, markers, more)
   local reply = edit.apply(id, tick, edits, answer, markers)
@@ -24,7 +25,7 @@ function M.open(id, tick, edits, answer, row, markers, more)
   -- At the end of its line; if the file has CRLF line ends, before the CR.
   local line_end = (more or ""):match("\r?$")
   handles.set_tip(handle, row, #rows.line(handle.buf, row) - #line_end)
-  handle.more = more
+  handle.more, handle.markers = more, markers
   if more then
     handles.cover(handle, row + 1)
   end
@@ -34,11 +35,12 @@ function M.open(id, tick, edits, answer, row, markers, more)
   return reply
 end
 
---- Write at the tip. Returns how many milliseconds that took, because the host adapts its pace.
+--- Write at the tip. Returns how many milliseconds that and the last drawing took, because the host
+--- adapts its pace. Does not draw, because Neovim does so anyway, after its autocommands.
 ---@param text string
 ---@param fresh boolean whether the host expects to be at the start of a line
----@param markers string[] the texts that start structural lines
-function M.append(id, text, fresh, markers)
+---@return { gone: string }|number[] reply the milliseconds and the number of lines in the buffer
+function M.append(id, text, fresh)
   local handle, gone = handles.get(id)
   if not handle then
     return gone
@@ -58,7 +60,7 @@ function M.append(id, text, fresh, markers)
   end
   local before = api.nvim_buf_get_text(buf, row, 0, row, col, {})[1]
   local lines = vim.split(text, "\n", { plain = true })
-  local escape = M.fit(lines, before, fresh, markers)
+  local escape = M.fit(lines, before, fresh, handle.markers or {})
   local followers = handles.followers(handle)
   edit.write(handle, function()
     H.say_more(handle, row)
@@ -71,12 +73,13 @@ function M.append(id, text, fresh, markers)
   local last = row + #lines - 1
   local end_col = (#lines == 1 and col or 0) + #lines[#lines]
   handles.set_tip(handle, last, end_col)
-  guard.note(buf, row, col, last, markers)
+  guard.note(buf, row, col, last, handle.markers)
   handles.follow(handle, followers)
   require("parley.status").moved(buf)
-  require("parley.highlight").streamed(buf, row)
-  M.show(buf)
-  return { cost = (vim.uv.hrtime() - started) / 1e6, lines = api.nvim_buf_line_count(buf) }
+  local highlight = require("parley.highlight")
+  highlight.streamed(buf, row)
+  local cost = (vim.uv.hrtime() - started) / 1e6 + highlight.slowest_ms()
+  return { cost, api.nvim_buf_line_count(buf) }
 end
 
 --- Restore the line which says that the reply is unfinished, if the user has deleted it.
@@ -106,14 +109,6 @@ function M.fit(lines, before, fresh, markers)
     return false
   end
   return starts(before .. lines[1]) and not starts(before)
-end
-
---- Draw now, to measure the time here and not at the next key.
-function M.show(buf)
-  local mode = api.nvim_get_mode().mode
-  if #vim.fn.win_findbuf(buf) > 0 and (mode == "n" or mode:match("^[iRvV\22]")) then
-    pcall(vim.cmd.redraw)
-  end
 end
 
 return M

@@ -12,6 +12,12 @@ from tests.nvim.harness import Child
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
 ANSWER = 2
+SLOW_SCREEN = """
+local ms = ...
+vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('slow'), {
+  on_win = function() vim.uv.sleep(ms) end,
+})
+"""
 
 
 def chat(nvim: Child, lines: list[str] | None = None) -> int:
@@ -53,12 +59,13 @@ def streaming(nvim: Child, lines: list[str] | None = None) -> int:
     handle = chat(nvim, lines)
     end = len(nvim.lines())
     edits = [edit(end, end, "")]
-    assert remote(nvim, "open_stream", handle, tick(nvim), edits, ANSWER, end)["applied"]
+    opened = remote(nvim, "open_stream", handle, tick(nvim), edits, ANSWER, end, STARTS)
+    assert opened["applied"]
     return handle
 
 
 def append(nvim: Child, handle: int, text: str, fresh: bool = False) -> Any:
-    return remote(nvim, "append", handle, text, fresh, STARTS)
+    return remote(nvim, "append", handle, text, fresh)
 
 
 def test_edits_are_applied_all_at_once_or_not_at_all(plain: Child) -> None:
@@ -360,3 +367,16 @@ def test_the_host_learns_where_the_user_types(plain: Child) -> None:
     plain.keys("i")
     assert remote(plain, "typing", handle) is None
     plain.keys("<Esc>")
+
+
+def test_the_host_learns_how_long_the_last_drawing_took(plain: Child) -> None:
+    handle = streaming(plain)
+    plain.lua("require('parley.highlight').chat(0 + vim.api.nvim_get_current_buf())")
+    ms = 40
+    plain.lua(SLOW_SCREEN, ms)
+    append(plain, handle, "one", True)
+    plain.screen()
+    plain.lua("vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('slow'), {})")
+    assert append(plain, handle, " two")[0] >= ms
+    plain.screen()
+    assert append(plain, handle, " three")[0] < ms

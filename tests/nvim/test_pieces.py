@@ -28,9 +28,9 @@ class ListEditor(list[str]):
         super().__init__()
         self.loop = loop
 
-    async def ask(self, *question: Any, heed: Callable[[Any], None]) -> dict[str, Any]:
+    async def ask(self, *question: Any, heed: Callable[[Any], None]) -> list[float]:
         self.append(question[2])
-        return {"lines": 0, "cost": 0}
+        return [0, 0]
 
 
 def bounded(text: str, at_once: int, of_a_line: int) -> list[str]:

@@ -37,6 +37,8 @@ No string has more than one line. Hidden characters would do harm: Vim's functio
 with a NUL into a Blob, functions that set lines reject line breaks, and control characters in an
 input's default are keys (CTRL-R = evaluates the text after it).
 """
+_BESIDE_TEXT = frozenset({"status", "usage", "waiting"})
+"""Functions that a piece of a reply may overtake, because they neither read nor change text."""
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
 Level: TypeAlias = Literal["info", "warn", "error"]
@@ -62,7 +64,8 @@ class Editor:
         cancelled. Never set a time limit, because Neovim does not reply while the user is in the
         middle of a command.
         """
-        self._tell_now()
+        if name != "append" or any(call[0] not in _BESIDE_TEXT for call in self._untold):
+            self._tell_now()
         answer = self.loop.create_future()
 
         def body() -> None:
@@ -81,7 +84,9 @@ class Editor:
         return await answer
 
     def tell(self, name: str, *arguments: Any) -> None:
-        """Call a function in Lua's `remote` soon, and before any later call."""
+        """Call a function in Lua's `remote` soon, and before any later call; only a piece of a
+        reply may overtake a status.
+        """
         if not self._untold:
             self.loop.call_later(LATER_S, self._tell_now)
         self._untold.append([name, *shown_arguments(name, arguments)])

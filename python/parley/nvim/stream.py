@@ -92,7 +92,8 @@ class BufferStream:
             self._failure = error
 
     async def _pause(self) -> None:
-        await asyncio.sleep(max(0.0, self._next - self._editor.loop.time()))
+        if (seconds := self._next - self._editor.loop.time()) > 0:
+            await asyncio.sleep(seconds)
 
     async def _flush(self) -> None:
         if self._place:
@@ -104,13 +105,14 @@ class BufferStream:
         start = self._editor.loop.time()
         piece = text.replace("\n", self._newline)
         reply = await self._editor.ask(
-            "append", self._handle, piece, self._fresh, STARTS, heed=lambda _: self._mirror.expire()
+            "append", self._handle, piece, self._fresh, heed=lambda _: self._mirror.expire()
         )
-        if "gone" in reply:
+        if isinstance(reply, dict):
             raise GoneError(reply["gone"])
+        cost_ms, lines = reply
         self._fresh = text.endswith("\n")
-        interval = min(max(FRAME_S, reply["lines"] * PER_LINE_S), SLOWEST_S)
-        self._next = max(start + interval, self._editor.loop.time() + DUTY * reply["cost"] / 1000)
+        interval = min(max(FRAME_S, lines * PER_LINE_S), SLOWEST_S)
+        self._next = max(start + interval, self._editor.loop.time() + DUTY * cost_ms / 1000)
 
     def _batch(self) -> str:
         """The text of the next request."""
