@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Literal
 
 import pytest
 
 from parley.models.events import Finished, TextDelta
 from parley.models.request import Request
-from parley.providers.client import ProviderClient
+from parley.providers.client import EVENTS_BEFORE_REST, ProviderClient, _payloads
 from tests.faulty_providers import FORMATS, KEY, QUESTION, FaultyProviders
 from tests.faulty_server import SAYS, FaultyServer, Response
 from tests.streams_corpus import STREAMS
@@ -124,3 +125,23 @@ async def test_a_connection_closed_by_the_server_is_replaced() -> None:
             assert server.connections == count
             await server.hang_up()
         await client.close()
+
+
+async def test_other_tasks_run_while_a_stream_without_waits_is_read() -> None:
+    chunks, rounds = 20 * EVENTS_BEFORE_REST, 0
+
+    async def arrived() -> AsyncIterator[bytes]:
+        for _ in range(chunks):
+            yield b"data: {}\n\n"
+
+    async def others() -> None:
+        nonlocal rounds
+        while True:
+            rounds += 1
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(others())
+    payloads = [payload async for together in _payloads(arrived()) for payload in together]
+    task.cancel()
+    assert len(payloads) == chunks
+    assert 19 <= rounds <= 21

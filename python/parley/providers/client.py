@@ -59,6 +59,8 @@ FIRST_WAIT_S = 0.5
 LAST_WAIT_S = 8.0
 EVENTS_AT_ONCE = 500
 """How many payloads are read at once, which takes less time than an editor's frame."""
+EVENTS_BEFORE_REST = 50
+"""After how many payloads other tasks run, even if more of the reply has arrived."""
 BODY_BYTES = 128 * 1024 * 1024
 """The maximum size of one reply in bytes: three times the size of the longest reply, 128,000 tokens
 with a 300-byte event each.
@@ -473,14 +475,18 @@ async def _payloads(pieces: AsyncIterator[bytes]) -> AsyncIterator[Iterable[Mapp
 
     A group is empty if only part of an event, or a comment, arrived.
     """
-    sse = SSE()
+    sse, since_rest = SSE(), 0
     async for chunk in pieces:
         payloads = sse.feed(chunk)
         if not payloads:
             yield ()  # lets the caller notice a stream that has only comments
         for start in range(0, len(payloads), EVENTS_AT_ONCE):
-            yield map(decode_payload, payloads[start : start + EVENTS_AT_ONCE])
-            await asyncio.sleep(0)  # the editor draws the text while the rest is read
+            together = payloads[start : start + EVENTS_AT_ONCE]
+            yield map(decode_payload, together)
+            since_rest += len(together)
+            if since_rest >= EVENTS_BEFORE_REST:
+                await asyncio.sleep(0)  # the editor draws the text while the rest is read
+                since_rest = 0
         if sse.is_over:
             return
     if payloads := sse.end():
