@@ -5,7 +5,7 @@ local api = vim.api
 local known = require("parley.known")
 local rows = require("parley.buffer_rows")
 local longest = 1000 -- the most lines for Treesitter
-local parse_ms = 100 -- while a reply streams, the shortest time between two parses
+local parse_ms = 150 -- while a reply streams, the shortest time between two parses
 local H = { chats = {}, tame = {}, treesitter = {}, held = {}, slowest = 0 }
 
 -- In Markdown, a model's thinking is a quote; without this, it would be a chat's brightest text.

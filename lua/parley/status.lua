@@ -160,14 +160,23 @@ function H.draw(buf, run)
   local below, is_folded = require("parley.folds").below(buf, row)
   local covered = not is_folded and H.covered(run)
   if covered then
-    local opts =
-      { id = 1, virt_text = line, virt_text_pos = "overlay", priority = 201, strict = false }
-    api.nvim_buf_set_extmark(buf, ns, covered, 0, opts)
+    if run.drawn ~= line[1][1] or H.drawn_row(buf) ~= covered then
+      local opts =
+        { id = 1, virt_text = line, virt_text_pos = "overlay", priority = 201, strict = false }
+      api.nvim_buf_set_extmark(buf, ns, covered, 0, opts)
+      run.drawn = line[1][1]
+    end
     return row
   end
+  run.drawn = nil
   local opts = { id = 1, virt_lines = { line }, virt_lines_above = is_folded, strict = false }
   api.nvim_buf_set_extmark(buf, ns, is_folded and below or row, 0, opts)
   return row
+end
+
+--- The row in which the status is drawn; marks move with the text.
+function H.drawn_row(buf)
+  return api.nvim_buf_get_extmark_by_id(buf, ns, 1, {})[1]
 end
 
 function H.row(buf, run)
