@@ -24,9 +24,11 @@ class FakeEditor:
         self.asked = list[str]()
         self.tick = 3
 
-    async def ask(self, what: str, *_: Any, heed: Callable[[Any], None]) -> dict[str, Any]:
+    async def ask(self, what: str, *_: Any, heed: Callable[[Any], None]) -> Any:
         self.asked.append(what)
-        if what == "apply":
+        if what == "append":
+            return [0, len(LINES)]
+        if what in ("apply", "open_stream"):
             self.tick += 1
             reply: dict[str, Any] = {"applied": True, "tick": self.tick, "anchor": 0}
         else:
@@ -61,3 +63,18 @@ async def test_edits_apply_to_a_text_of_any_age_because_lua_compares_first() -> 
     await document.change(lambda _: [Edit(5, 5, ("more",))])
     assert editor.asked == ["apply"]
     assert list(mirror.text.lines) == [*LINES, "more"]
+
+
+async def test_a_reply_and_its_first_text_are_one_request() -> None:
+    editor = FakeEditor()
+    mirror = Mirror(editor.loop.time)
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    await document.open_stream(lambda _: (Edit(5, 5, ("", "below")), 5))
+    await document.append("first\nsecond")
+    await document.settle()
+    assert editor.asked == ["open_stream"]
+    assert list(mirror.text.lines) == [*LINES, "first", "second", "below"]
+    await document.append(" more")
+    await document.settle()
+    assert editor.asked == ["open_stream", "append"]

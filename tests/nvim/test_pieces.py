@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from parley.nvim import stream
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
-from parley.nvim.stream import MOST_AT_ONCE, BufferStream, pieces
+from parley.nvim.stream import DUTY, FRAME_S, GATHER_S, MOST_AT_ONCE, BufferStream, pieces
+from tests.fake_time import run
 from tests.nvim.harness import Child
 from tests.nvim.test_edit import append, streaming
 
@@ -22,15 +23,18 @@ LINES = "some words of a line, as long as such lines are\n" * 100_000
 
 
 class ListEditor(list[str]):
-    """An editor that records written text, at no cost."""
+    """An editor that records written text, with its time, at a cost that it only reports."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, cost_ms: float = 0) -> None:
         super().__init__()
         self.loop = loop
+        self.times = list[float]()
+        self._cost_ms = cost_ms
 
     async def ask(self, *question: Any, heed: Callable[[Any], None]) -> list[float]:
         self.append(question[2])
-        return [0, 0]
+        self.times.append(self.loop.time())
+        return [self._cost_ms, 0]
 
 
 def bounded(text: str, at_once: int, of_a_line: int) -> list[str]:
@@ -58,6 +62,73 @@ async def test_short_texts_are_joined() -> None:
         written.append("word ")
     await written.settle()
     assert asked == ["word " * 1000]
+
+
+async def written_at(gaps_s: list[float], cost_ms: float = 0) -> tuple[ListEditor, list[float]]:
+    """Write a letter after each gap; returns the editor, and how long each letter waited."""
+    loop = asyncio.get_running_loop()
+    asked = ListEditor(loop, cost_ms)
+    written, arrivals = BufferStream(cast(Editor, asked), 1, Mirror(loop.time)), list[float]()
+    for gap in gaps_s:
+        await asyncio.sleep(gap)
+        arrivals.append(loop.time())
+        written.append("x")
+    await asyncio.sleep(1)
+    times = [at for at, piece in zip(asked.times, asked, strict=True) for _ in piece]
+    await written.settle()
+    return asked, [at - arrival for at, arrival in zip(times, arrivals, strict=True)]
+
+
+def test_at_a_models_pace_most_text_is_written_when_it_arrives() -> None:
+    asked, waits = run(written_at([0.01] * 200))
+    assert sum(wait < 0.001 for wait in waits) > 110
+    assert len(asked) <= 200 * 0.01 / FRAME_S + 2
+    assert waits[0] < 0.001
+
+
+@given(st.lists(st.sampled_from([0, 0.001, 0.005, 0.01, 0.015, 0.016, 0.02, 0.1]), min_size=1))
+@example([0, 0])
+def test_no_text_waits_for_long_and_pieces_are_a_frame_apart_on_average(gaps: list[float]) -> None:
+    asked, waits = run(written_at(gaps))
+    assert max(waits) <= FRAME_S + GATHER_S + 1e-6
+    assert len(asked) <= (asked.times[-1] - asked.times[0]) / FRAME_S + 2
+
+
+def test_a_slow_screen_receives_larger_pieces() -> None:
+    slow_ms = 50
+    asked, _ = run(written_at([0.01] * 200, slow_ms))
+    between = [after - before for before, after in pairwise(asked.times)]
+    assert min(between) >= DUTY * slow_ms / 1000 - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("told", "is_overtaken"),
+    [
+        (["status"], True),
+        (["clear", "status"], True),
+        (["folds"], False),
+        (["status", "pin"], False),
+    ],
+)
+async def test_a_piece_overtakes_only_what_neither_reads_nor_changes_text(
+    told: list[str], is_overtaken: bool
+) -> None:
+    sent = list[Any]()
+
+    class Nvim:
+        loop = asyncio.get_running_loop()
+
+        def exec_lua(self, _: str, first: Any, *more: Any, **options: Any) -> list[int]:
+            sent.append([name for name, *_ in first] if options else first)
+            return [0, 0]
+
+    editor = Editor(cast(Any, Nvim()))
+    for name in told:
+        editor.tell(name, 1)
+    await editor.ask("append", 1, "text", True)
+    assert sent == (["append"] if is_overtaken else [told, "append"])
+    await editor.ask("read", 1)
+    assert sent == [*(["append", told] if is_overtaken else [told, "append"]), "read"]
 
 
 @given(st.text("ab\n\\", max_size=200))

@@ -190,7 +190,7 @@ class BufferDocument:
     async def _open(self, tip: Callable[[Snapshot], tuple[Edit, int]], first: str) -> None:
         while True:
             shot = await self._look(may_be_old=True)
-            text = self._mirror.text
+            text, first = self._mirror.text, first or self._stream.take()
             edit, row = _with_text(*tip(shot), first)
             self._stream.reset(f"{text.line_end}\n", is_fresh=not first or first.endswith("\n"))
             more = BELOW_TIP + text.line_end

@@ -37,7 +37,7 @@ No string has more than one line. Hidden characters would do harm: Vim's functio
 with a NUL into a Blob, functions that set lines reject line breaks, and control characters in an
 input's default are keys (CTRL-R = evaluates the text after it).
 """
-_BESIDE_TEXT = frozenset({"status", "usage", "waiting"})
+_BESIDE_TEXT = frozenset({"status", "clear", "usage", "waiting"})
 """Functions that a piece of a reply may overtake, because they neither read nor change text."""
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
 

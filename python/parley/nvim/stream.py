@@ -1,8 +1,11 @@
 """Writes a stream of text into a buffer, no faster than the editor can draw it.
 
-The reply to each piece reports how long it took. Text is then collected for three times as long,
-and for at least one frame. So a slow screen receives larger pieces, and most of the editor's time
-remains for the user.
+The reply to each piece reports how long it took. Text is then collected for three times as long, so
+a slow screen receives larger pieces, and most of the editor's time remains for the user.
+
+On average, there is at most one piece for each frame. Text that may be written is written at once.
+Text that may not is written with the next text, so at a model's usual pace most text does not wait
+for a timer.
 """
 
 from __future__ import annotations
@@ -17,6 +20,8 @@ from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 
 FRAME_S = 0.016
+GATHER_S = 0.012
+"""How long text that may be written waits for more text, which may be 10 ms away."""
 SLOWEST_S = 0.25
 PER_LINE_S = 0.00005
 """Added for each line, because long buffers take longer to highlight."""
@@ -43,23 +48,24 @@ class BufferStream:
         self._pending = deque[str]()
         self._turn = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._failure: Exception | None = None
         self._next = 0.0
+        """When the next piece may be written."""
         self._newline = "\n"
         self._fresh = True
         self._place: Callable[[], Awaitable[None]] | None = None
 
     def reset(self, newline: str, *, is_fresh: bool) -> None:
-        """Start a new reply, on an empty line if it `is_fresh`."""
-        self._newline, self._fresh = newline, is_fresh
+        """Start a new reply, on an empty line if it `is_fresh`. Its first text need not wait."""
+        self._newline, self._fresh, self._next = newline, is_fresh, 0.0
 
     def append(self, text: str) -> None:
         """Accept text to write. Raises GoneError if the place for the reply is gone."""
         if self._failure:
             raise self._failure
         self._pending += pieces(text)
-        if self._task is None or self._task.done():
-            self._task = self._editor.loop.create_task(self._run())
+        self._write_soon()
 
     async def settle(self) -> None:
         """Return when all text is in the buffer."""
@@ -75,21 +81,48 @@ class BufferStream:
         """Write only after `place`, which creates the place for the text, has finished."""
         self._place = place
 
+    def take(self) -> str:
+        """The first unwritten text, which the caller writes together with its place."""
+        return self._batch()
+
     def close(self) -> None:
         """Stop writing; discard unwritten text."""
         self._failure = self._failure or GoneError("the turn has ended")
         self._pending.clear()
+        self._wait_no_longer()
         if self._task:
             self._task.cancel()
 
+    def _write_soon(self) -> None:
+        """Write now if that is allowed; otherwise, write with the next text, or after a wait."""
+        if self._task is None or self._task.done():
+            if self._next <= self._editor.loop.time():
+                self._write()
+            else:
+                self._write_later()
+
+    def _write_later(self) -> None:
+        if self._timer is None:
+            self._timer = self._editor.loop.call_at(self._next + GATHER_S, self._write)
+
+    def _write(self) -> None:
+        self._wait_no_longer()
+        self._task = self._editor.loop.create_task(self._run())
+
+    def _wait_no_longer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+        self._timer = None
+
     async def _run(self) -> None:
         try:
-            while self._pending:
-                await self._pause()
-                async with self._turn:
-                    await self._flush()
+            async with self._turn:
+                await self._flush()
         except Exception as error:  # noqa: BLE001 - raised in the caller of `append`
             self._failure = error
+        else:
+            if self._pending:
+                self._write_later()
 
     async def _pause(self) -> None:
         if (seconds := self._next - self._editor.loop.time()) > 0:
@@ -112,7 +145,9 @@ class BufferStream:
         cost_ms, lines = reply
         self._fresh = text.endswith("\n")
         interval = min(max(FRAME_S, lines * PER_LINE_S), SLOWEST_S)
-        self._next = max(start + interval, self._editor.loop.time() + DUTY * cost_ms / 1000)
+        # A frame without a piece may be made up for, but only one.
+        frame = max(self._next, start - interval) + interval
+        self._next = max(frame, self._editor.loop.time() + DUTY * cost_ms / 1000)
 
     def _batch(self) -> str:
         """The text of the next request."""
