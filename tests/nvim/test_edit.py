@@ -12,6 +12,14 @@ from tests.nvim.harness import Child
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
 ANSWER = 2
+COUNT_MARKS = """
+local set, ns = vim.api.nvim_buf_set_extmark, vim.api.nvim_create_namespace('parley.status')
+_G.marks, _G.set_extmark = 0, set
+function vim.api.nvim_buf_set_extmark(buf, of, ...)
+  _G.marks = _G.marks + (of == ns and 1 or 0)
+  return set(buf, of, ...)
+end
+"""
 SLOW_SCREEN = """
 local ms = ...
 vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('slow'), {
@@ -380,3 +388,23 @@ def test_the_host_learns_how_long_the_last_drawing_took(plain: Child) -> None:
     assert append(plain, handle, " two")[0] >= ms
     plain.screen()
     assert append(plain, handle, " three")[0] < ms
+
+
+def test_the_status_below_a_stream_is_drawn_again_only_if_its_text_changes(plain: Child) -> None:
+    handle, more = chat(plain), "🔒: [Interrupted: x]"
+    end = len(plain.lines())
+    edits = [edit(end, end, "", more)]
+    remote(plain, "open_stream", handle, tick(plain), edits, ANSWER, end, STARTS, more)
+    plain.lua("require('parley.status').show(vim.fn.bufnr(), 'Writing', ...)", handle)
+    plain.until_screen("Writing")
+    plain.lua(COUNT_MARKS)
+    pieces = 40
+    plain.lua(
+        "for _ = 1, select(2, ...) do require('parley.stream').append(..., 'word ', false) end",
+        handle,
+        pieces,
+    )
+    plain.lua("vim.api.nvim_buf_set_extmark = _G.set_extmark")
+    assert plain.lua("return _G.marks") <= 2
+    plain.until_screen("Writing")
+    plain.lua("require('parley.status').show(vim.fn.bufnr(), '')")
