@@ -72,7 +72,7 @@ async def test_only_named_servers_are_passed_on_and_the_others_are_reported(
     (news,) = desk.news
     assert "s3cret" not in news
     for part in (
-        "coder does not receive these servers: old (it cannot use its transport)",
+        "coder does not receive these servers: old (the agent does not support its transport)",
         "part (an agent would not respect",
         "off (it is switched off)",
         "token (only Parley runs its token_command)",

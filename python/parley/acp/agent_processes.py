@@ -352,7 +352,7 @@ def _left_out(session: AgentSession) -> str:
     receives all of them.
     """
     _, others = session.servers.accepted(session.process.capabilities)
-    reasons = [f"{name} (it cannot use its transport)" for name in others]
+    reasons = [f"{name} (the agent does not support its transport)" for name in others]
     reasons += session.servers.problems
     name = session.process.provider.name
     return f"{name} does not receive these servers: {', '.join(reasons)}" if reasons else ""
