@@ -1,7 +1,7 @@
-"""What `pyproject.toml` cannot say: the package page is README.md, with links that work there.
+"""The package page, which `pyproject.toml` cannot describe: README.md with links that work there.
 
-A page of a package index has no files beside it. So the links lead to the repository, whose address is in
-`[project.urls]`; as long as there is none, their words are left, and no picture.
+A package index has no other files of the repository. So the links lead to the repository, whose address is
+in `[project.urls]`. Without an address, the page has the links' words without links, and no pictures.
 """
 
 import re
@@ -15,13 +15,13 @@ _EMPTY = re.compile(r"\n\n\n+")
 
 
 def page(readme: str, repository: str | None) -> str:
-    """The README as it is read away from its repository."""
+    """The README for readers outside the repository."""
 
     def link(match: re.Match[str]) -> str:
         mark, words, path = match.groups()
         if repository is None:
             return "" if mark else words
-        # Both lead to the newest state; `raw` is the file itself, which a picture has to be.
+        # Both lead to the newest version; `raw` is the file itself, which a picture needs.
         return f"{mark}[{words}]({repository.rstrip('/')}/{'raw' if mark else 'blob'}/HEAD/{path})"
 
     return _EMPTY.sub("\n\n", _LINK.sub(link, readme))

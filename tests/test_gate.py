@@ -97,8 +97,8 @@ def alone(
 def test_a_python_that_does_not_run_is_named_and_skipped(tmp_path: Path) -> None:
     ran = pythons(tmp_path, {"bin/python3.12": "exit 127"})
     assert ran.returncode == 0, ran.stderr
-    assert f"Python 3.12: {tmp_path}/bin/python3.12 is passed over" in ran.stdout
-    assert "Not tested, since not here: Python 3.12 3.13 3.14\n" in ran.stdout
+    assert f"Python 3.12: {tmp_path}/bin/python3.12 is skipped" in ran.stdout
+    assert "Not tested, because not installed: Python 3.12 3.13 3.14\n" in ran.stdout
 
 
 def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(
