@@ -240,7 +240,7 @@ STORY = "Once upon a time there was a file. " * 40
 def fixtures(guest: GuestAgent, file: Path) -> list[dict[str, Any]]:
     """What the models of an agent say. The prompt of a new session contains all earlier questions, so
     the question that a test asks last comes first."""
-    shell, write = guest.shell("touch made.txt"), guest.write(file, LOUD)
+    shell, write = guest.shell("echo it was; touch made.txt"), guest.write(file, LOUD)
     found: list[dict[str, Any]] = [
         _says("Say goodbye", {"content": "Goodbye."}),
         *_acts("Run it", shell, "It ran."),

@@ -169,6 +169,9 @@ async def test_a_real_agent_acts_only_after_a_yes(tmp_path: Path, guest: GuestAg
         await desk.waits("Run it.")
         assert (await desk.press("ya")).kind == "complete"
         assert desk.files() == {"a.txt": LOUD, "made.txt": ""}
+        result = desk.calls[-1].result
+        assert result
+        assert "it was" in result.body or guest is GEMINI  # Gemini sends no output
         await desk.revert()
         assert desk.files() == {"a.txt": TEXT}
         assert (await desk.ask("Say goodbye.")).kind == "complete"

@@ -40,6 +40,39 @@ def test_a_call_is_certain_when_it_has_ended() -> None:
     assert ran.outcome.text == "found\nchanged /b"
 
 
+def printed(*pieces: str, code: int | None = None) -> dict[str, Any]:
+    """The fields of an update about an agent's own terminal."""
+    data = "".join(pieces)
+    ended = {} if code is None else {"terminal_exit": {"exit_code": code, "terminal_id": "x"}}
+    return {"_meta": {"terminal_output_delta": {"data": data, "terminal_id": "x"}, **ended}}
+
+
+def test_the_output_of_an_agents_own_terminal_is_its_calls_result() -> None:
+    for code, status, text in (
+        (0, "completed", "hi\nho\n"),
+        (3, "failed", "hi\nho\n[exit code 3]"),
+    ):
+        kept = records()
+        kept.take(update(kind="execute", content=[{"type": "terminal", "terminalId": "x"}]))
+        assert kept.ask(update())
+        assert kept.take(update(**printed("hi\n"))) is None
+        ended = kept.take(update(status=status, **printed("ho\n", code=code)))
+        assert isinstance(ended, AskedCallEnded)
+        assert ended.outcome.text == text
+
+
+def test_the_output_of_an_agents_own_terminal_is_limited() -> None:
+    kept = records()
+    kept.take(update(content=[{"type": "terminal", "terminalId": "x"}]))
+    for _ in range(40):
+        kept.take(update(**printed("x" * 100_000)))
+    for _ in range(3000):
+        kept.take(update(**printed("x")))
+    (record,) = kept._records.values()
+    assert sum(map(len, record.printed)) < MOST_OF_A_CALL + 200_000
+    assert len(record.printed) <= 1000
+
+
 def test_a_permission_makes_its_call_even_if_no_update_came_before() -> None:
     kept = records()
     call = kept.ask({"toolCallId": "t", "title": "Run", "kind": "execute"})

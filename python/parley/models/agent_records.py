@@ -25,6 +25,7 @@ MOST_IN_ALL = 32_000_000
 _LONGEST_ID = 1_000
 _TITLE_SHOWN = 300
 _MOST_PATHS = 50
+_MOST_PIECES = 1_000
 _ENDED = ("completed", "failed")
 
 
@@ -73,6 +74,9 @@ class _Record:
     begun: ToolCall | None = None
     """The call as it was reported when it began."""
     size: int = 0
+    printed: list[str] = field(default_factory=list)
+    """What a command printed in the agent's own terminal, in pieces."""
+    exit_code: int | None = None
 
 
 class AgentRecords:
@@ -150,6 +154,7 @@ class AgentRecords:
         status = "ok" if record.status == "completed" else "error"
         made = outcome(status, blocks, structured, max_bytes=self._max_bytes)  # type: ignore[arg-type]
         record.content, record.output = [], None  # it may be large, and is not needed again
+        record.printed, record.exit_code = [], None
         return made
 
     def _merged(self, update: Mapping[str, Any]) -> _Record | None:
@@ -201,6 +206,24 @@ def _merge(record: _Record, update: Mapping[str, Any]) -> None:
     match update.get("locations"):
         case [*locations]:
             record.paths = tuple(_paths(locations))
+    match update.get("_meta"):
+        case dict() as meta:
+            _merge_terminal(record, meta)
+
+
+# Codex sends the output of its own terminals in these fields, and so do agents for Zed:
+# codex-acp 2.6.0, seen 2026-11-26.
+def _merge_terminal(record: _Record, meta: Mapping[str, Any]) -> None:
+    for name in ("terminal_output", "terminal_output_delta"):
+        match meta.get(name):
+            case {"data": str(data)} if record.size <= MOST_OF_A_CALL:
+                record.printed.append(data)
+                record.size += len(data)
+                if len(record.printed) > _MOST_PIECES:
+                    record.printed = ["".join(record.printed)]
+    match meta.get("terminal_exit"):
+        case {"exit_code": int(code)}:
+            record.exit_code = code
 
 
 def _paths(locations: list[Any]) -> Iterator[str]:
@@ -236,10 +259,18 @@ def _blocks(record: _Record, terminal_text: Callable[[str], str]) -> Iterator[An
                 yield content
             case {"type": "diff", "path": str(path)}:
                 yield {"type": "text", "text": f"changed {one_line(path)}"}
-            case {"type": "terminal", "terminalId": str(name)} if shown := terminal_text(name):
-                yield {"type": "text", "text": shown}
+            case {"type": "terminal", "terminalId": str(name)}:
+                if shown := terminal_text(name) or _printed(record):
+                    yield {"type": "text", "text": shown}
     if not record.content and isinstance(record.output, str) and record.output:
         yield {"type": "text", "text": record.output}
+
+
+def _printed(record: _Record) -> str:
+    """What a command printed in the agent's own terminal, and its exit code if that is not 0."""
+    text = "".join(record.printed)
+    end = f"[exit code {record.exit_code}]" if record.exit_code else ""
+    return f"{text.removesuffix(chr(10))}\n{end}".strip("\n") if end else text
 
 
 def size_of(update: Mapping[str, Any]) -> int:
