@@ -126,10 +126,11 @@ class ChatScreen:
 
     def _known(self, settings: ChatSettings) -> Catalogue | None:
         """The tools, as far as they are known without starting servers: an agent of another program
-        always has the same.
+        has tools of its own, and asks Parley for the workspace's.
         """
+        known = self.catalogue or self._buffer.app.servers.known()
         own = settings.tools(Catalogue()) if settings.tools else Catalogue()
-        return own if own.tools else self.catalogue or self._buffer.app.servers.known()
+        return settings.tools(known or Catalogue()) if own.tools and settings.tools else known
 
     # --- Calls ---
 
