@@ -40,7 +40,8 @@ for name, module in pairs(package.loaded) do
 end
 counts.autocommands = #vim.api.nvim_get_autocmds({})
 counts.buffers, counts.windows = #vim.api.nvim_list_bufs(), #vim.api.nvim_list_wins()
-counts.channels = #vim.api.nvim_list_chans()
+counts.channels, counts.handles = #vim.api.nvim_list_chans(), 0
+vim.uv.walk(function() counts.handles = counts.handles + 1 end)
 return counts
 """
 
