@@ -8,7 +8,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.runtime.app import App
-from parley.settings.installed_agents import agents_files, with_installed
+from parley.settings.installed_agents import _is_installed, agents_files, with_installed
 from parley.settings.readiness import Ready, Refusal, readiness
 from parley.settings.values import Settings, key_source
 from parley.storage.ledger import LedgerFile
@@ -32,6 +32,21 @@ def test_an_agent_answers_by_default_only_if_it_is_installed_and_no_key_is_set(
         "not installed: npm install -g @google/gemini-cli"
     )
     assert with_installed(known, {"PATH": "/nowhere"}).installed == frozenset()
+
+
+def test_the_path_is_searched_again_only_if_a_folder_has_changed(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path)}
+    searches = list[int]()
+    for _ in range(3):
+        assert with_installed(Settings(), environ).installed == frozenset()
+        searches.append(_is_installed.cache_info().misses)
+    assert len(set(searches)) < 3  # half a minute may begin in between
+    (tmp_path / "new").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tmp_path / "new").chmod(0o755)
+    (tmp_path / "new").rename(tmp_path / "codex-acp")
+    assert with_installed(Settings(), environ).installed == {"codex"}
+    (tmp_path / "codex-acp").unlink()
+    assert with_installed(Settings(), environ).installed == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -540,6 +540,13 @@ def test_a_permission_is_in_the_view_of_its_chat_and_its_project(
     assert list(file.chat("other.md").view().permissions) == given[:1]
 
 
+def test_without_permissions_nobody_looks_for_the_project(file: LedgerFile) -> None:
+    def project() -> str:
+        raise AssertionError
+
+    assert file.chat("chat.md", project).view().permissions == ()
+
+
 def test_a_chat_with_a_permission_of_its_own_is_known(file: LedgerFile) -> None:
     """A new file with its name would inherit the permission."""
     chat = file.chat("chat.md")

@@ -210,3 +210,22 @@ def test_in_the_home_folder_own_skills_are_not_the_projects(tmp_path: Path) -> N
     put(tmp_path / ".claude/skills/a")
     folders = SkillFolders({"HOME": str(tmp_path)}, lambda: tmp_path, TextTrust(open_ledger))
     assert names(folders) == (["a"], [])
+
+
+def test_the_users_unchanged_skills_are_not_read_again(
+    folders: SkillFolders, tmp_path: Path, project: Path
+) -> None:
+    put(tmp_path / "config" / "parley" / "skills" / "mine")
+    assert names(folders) == (["mine"], [])
+    before = folders.skills["mine"]
+    assert names(folders) == (["mine"], [])
+    assert folders.skills["mine"] is before
+    put(tmp_path / ".claude" / "skills" / "new")
+    assert names(folders) == (["mine", "new"], [])
+    put(tmp_path / "config" / "parley" / "skills" / "mine", "More text.")
+    folders.look()
+    assert folders.skills["mine"] is not before
+    put(project / ".parley" / "skills" / "theirs")
+    assert names(folders) == (["mine", "new"], ["theirs"])
+    put(project / ".parley" / "skills" / "others")
+    assert names(folders) == (["mine", "new"], ["others", "theirs"])

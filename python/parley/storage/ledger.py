@@ -609,8 +609,8 @@ class ChatLedger:
 
     def _permissions(self) -> tuple[Permission, ...]:
         """The permissions that apply to this chat, in the user's current project."""
-        project = self._project()
-        every = (permission for permission, _ in self._file.permissions())
+        every = [permission for permission, _ in self._file.permissions()]
+        project = self._project() if every else ""
         return tuple(each for each in every if each.applies_in(self.chat, project))
 
     def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:

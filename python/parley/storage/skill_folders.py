@@ -85,14 +85,24 @@ class SkillFolders:
         self.untrusted: list[SkillFolder] = []
         """The project's skills that the user has not agreed to."""
         self.problems: list[str] = []
+        self._last: tuple[object, ...] = ()
+        """The state of the user's own skills, if there were only these."""
 
     def look(self) -> None:
-        """Read the folders again."""
+        """Read the folders again, unless only the user's own ones have skills and they are
+        unchanged.
+        """
+        root = self._project()
+        is_project = any(map(_state_of, (root / name for name in PROJECT_SKILLS)))
+        state = () if is_project else (root, *map(_state_of, self._own))
+        if state and state == self._last:
+            return
+        self._last = state
         self.skills, self.untrusted, self.problems = {}, [], []
         for folder in self._own:
             for skill in self._in(folder, None, None):
                 self.skills.setdefault(skill.skill.name, skill)
-        root, room = self._project(), ProjectRoom()
+        room = ProjectRoom()
         for name in PROJECT_SKILLS:
             if not any(_is_same(root / name, own) for own in self._own):
                 for skill in self._in(root / name, root, room):
@@ -258,6 +268,24 @@ def _place(path: str) -> str:
     if len(pure.parts) > _DEEPEST:
         raise ParleyError(f"{one_line(path, _MOST_SHOWN)} has more than {_DEEPEST} parts")
     return str(pure)
+
+
+def _state_of(folder: Path) -> object:
+    """A value that is another one after a change of a skill's instructions; () for no folder."""
+    try:
+        names = names_in(folder) if _stat(folder) else []
+    except ParleyError:
+        return object()
+    return tuple((name, _stat(folder / name / SKILL_FILE)) for name in names)
+
+
+def _stat(path: Path) -> tuple[int, ...]:
+    """When a file last changed, and which file it is; () if it cannot be reached."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _is_same(one: Path, other: Path) -> bool:
