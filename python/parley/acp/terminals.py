@@ -1,4 +1,4 @@
-"""The terminals of one session of an agent: commands that run for it, and their ends.
+"""The terminals of one session of an agent: the commands that run for it, and how they end.
 
 Knows when a terminal ends, but not how its command runs.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from parley.acp.client_request import INVALID_PARAMS, AgentTerminal, RefusedRequest
 
 MOST_TERMINALS = 20
-"""How many terminals of a session the agent may have at once."""
+"""The maximum number of terminals that the agent may have in a session at once."""
 _NO_TERMINAL = RefusedRequest("there is no such terminal", INVALID_PARAMS)
 
 
@@ -30,7 +30,7 @@ class Terminals:
         return len(self._open) >= MOST_TERMINALS
 
     def add(self, terminal: AgentTerminal) -> Mapping[str, Any]:
-        """Take a terminal; returns the result of `terminal/create`."""
+        """Add a terminal; returns the result of `terminal/create`."""
         name = self._next_id()
         self._open[name] = terminal
         return {"terminalId": name}
@@ -66,7 +66,8 @@ class Terminals:
         return str(terminal.output()["output"]) if terminal else ""
 
     def end(self) -> None:
-        """Begin to end all commands, because the turn is over; the agent knows none any longer."""
+        """Begin to end all commands, because the turn has ended; the agent can no longer use
+        them."""
         for terminal in self._open.values():
             terminal.end()
         self._released |= self._open

@@ -10,7 +10,7 @@ from parley.errors import ParleyError
 from parley.tools.results import Outcome
 from parley.workspace.command_runs import CommandWatch
 
-ENDED_EARLY = "(it was ended before its end: by the agent, or because the turn was over)"
+ENDED_EARLY = "(the command was stopped early: by the agent, or because the turn ended)"
 _STOPPED = {"exitCode": None, "signal": "SIGTERM"}
 
 
@@ -18,7 +18,7 @@ class CommandTerminal:
     """Implements a terminal; `watch` sees the command that `run` runs."""
 
     def __init__(self, watch: CommandWatch, limit: int | None) -> None:
-        """`limit` is the most bytes of the output that the agent receives."""
+        """`limit` is the maximum number of bytes of output that the agent receives."""
         self._watch = watch
         self._limit = limit
         self._run: asyncio.Task[Outcome] | None = None

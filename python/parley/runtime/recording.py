@@ -25,7 +25,7 @@ class CallRecorder:
     call_id: str
     kind: ChangeKind = "edit"
     reverts: int | None = None
-    """The number of the change that is taken back."""
+    """The number of the change that is reverted."""
 
     async def begin(self, boundary: Boundary, change: PlannedChange) -> int:
         """Keep both contents, and record the change. Raises ParleyError."""

@@ -109,7 +109,8 @@ class Reverter:
         return _text(state.content)
 
     async def revert(self, histories: Sequence[ChangeHistory]) -> RevertOutcome:
-        """Take these changes back, the newest first; changes that are taken back are repeated."""
+        """Revert these changes, the newest first; changes that are already reverted are
+        repeated."""
         outcome, blocked = RevertOutcome(), set[Path]()
         calls = self.changes.calls() if self.ledger else {}
         for history in sorted(histories, key=lambda history: -history.last.number):

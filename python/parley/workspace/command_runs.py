@@ -1,4 +1,5 @@
-"""Runs commands: `/bin/sh -c` in a folder of the root, perhaps in a sandbox, and never beyond an end.
+"""Runs commands: `/bin/sh -c` in a folder of the root, perhaps in a sandbox, and ends all of their
+processes.
 
 No process of a command outlives the command, whether it ends, is cancelled, takes too long, or its
 host is killed. A process that cleared its environment and left the command's process group can, but
@@ -25,16 +26,16 @@ from parley.workspace.command_output import OutputBuffer, head_and_tail
 from parley.workspace.sandbox import Mode, Sandbox, Start
 
 MOST_OUTPUT = 1_000_000
-"""The most bytes of an output that are kept."""
+"""The maximum number of bytes of output that are kept."""
 MOST_SHOWN = 16_000
-"""The most characters of an output for the model to begin with."""
+"""The maximum number of characters of output that the model receives at first."""
 
 _SHELL = "/bin/sh"
 _USER = ("HOME", "LOGNAME", "SHELL", "USER")
 """Variables about the user that programs need; the MCP SDK gives servers the same."""
 _CHUNK = 65_536
 _CHUNKS = 100
-"""The most chunks to read after the end: a child may still be writing."""
+"""The maximum number of chunks to read after the end, because a child may still be writing."""
 _GRACE_S = 0.5
 _POLL_S = 0.01
 _SIGNALLED = 128

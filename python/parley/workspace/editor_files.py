@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 Applied: TypeAlias = Literal["saved", "unsaved", "changed"]
-"""What became of an edit of an open file: it is in the buffer and the file, only in the buffer, or
-nowhere, because the buffer no longer has the text that the edit was computed for.
+"""Where an edit of an open file is now: in the buffer and the file, only in the buffer, or nowhere,
+because the buffer no longer has the text for which the edit was computed.
 """
 
 
