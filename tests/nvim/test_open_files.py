@@ -187,7 +187,7 @@ class Desk:
 
     def __init__(self, nvim: Child) -> None:
         self.saves = True
-        self._files = BufferFiles(cast("Editor", Direct(nvim)), lambda: self.saves)
+        self._files = BufferFiles(cast("Editor", Direct(nvim)), lambda: self.saves, lambda _: None)
 
     def text(self, path: Path) -> OpenText | None:
         return at_once(self._files.text(path))

@@ -20,10 +20,15 @@ _MOST_BYTES = 16_000_000
 class BufferFiles:
     """Implements the workspace's editor port."""
 
-    def __init__(self, editor: Editor, saves: Callable[[], bool]) -> None:
-        """`saves` returns whether an edit may write a buffer that had no unsaved changes."""
+    def __init__(
+        self, editor: Editor, saves: Callable[[], bool], on_change: Callable[[Path], None]
+    ) -> None:
+        """`saves` returns whether an edit may write a buffer that had no unsaved changes;
+        `on_change` receives the path of each open file before and after its text changes.
+        """
         self._editor = editor
         self._saves = saves
+        self._on_change = on_change
 
     async def text(self, path: Path) -> OpenText | None:
         """The text of an open file."""
@@ -34,7 +39,9 @@ class BufferFiles:
 
     async def apply(self, path: Path, before: str, text: str) -> Applied:
         """Change an open file."""
+        self._on_change(path)
         reply = await self._ask("file_apply", path, before, text, self._saves())
+        self._on_change(path)
         state: Applied = reply["state"] if reply else "changed"
         return state
 

@@ -165,6 +165,12 @@ class Plugin:
         with self._waiting(question):
             return await self.dialogs.select(question, ["No", "Yes, in this chat"]) == 1
 
+    def _note_change(self, path: Path) -> None:
+        """Note that a tool changes an open file: if it is a chat, the user has not typed its agent."""
+        for chat in self.chats.values():
+            if chat.buffer.path and os.path.realpath(chat.buffer.path) == str(path):
+                chat.check.is_loaded_anew = True
+
     # --- Messages: `_on_` and the message's name ---
 
     def _on_setup(self, settings: dict[str, Any], log: str, cwd: str) -> None:
@@ -185,7 +191,7 @@ class Plugin:
                 self._elicitation,
                 self._may_read,
                 PATIENCE,
-                BufferFiles(self.editor, lambda: read.workspace.save),
+                BufferFiles(self.editor, lambda: read.workspace.save, self._note_change),
                 self.code,
                 self._may_read_hidden,
             ),
