@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from parley.acp.agent_processes import UNSAVED_CHATS
 from parley.acp.agent_session import NOT_ONCE
 from parley.acp.permission_request import CANCELLED
 from parley.chat import call_lines
@@ -125,6 +126,30 @@ async def test_unchanged_text_continues_the_session_and_edited_text_begins_anoth
         assert "Once." in blocks[0]["text"]
         assert blocks[1]["text"] == "And then?"
     assert len(run.received("session/new")) == 2
+
+
+async def test_a_chat_without_a_file_is_not_continued_by_another_process(tmp_path: Path) -> None:
+    start = {"protocolVersion": 1, "agentCapabilities": {"loadSession": True}}
+    run = AgentRun(tmp_path, {"prompts": [[{"say": "Yes."}]], "initialize": start})
+    text = f"{QUESTION}\n🤖:[A]\n\nYes.\n\n💬: More.\n"
+    for each in (QUESTION, text):
+        async with running(run) as agents:
+            stream = agents.stream(run.provider, run.request(each), f"{UNSAVED_CHATS}1/1", tmp_path)
+            assert said([event async for event in stream]) == "Yes."
+    assert run.received("session/load") == []
+
+
+async def test_a_wish_for_a_web_search_is_answered_once(tmp_path: Path) -> None:
+    run = AgentRun(tmp_path, {"prompts": [[{"say": "Yes."}]]})
+    text = "---\nweb_search: true\n---\n\n💬: Do it.\n"
+    async with running(run) as agents:
+        events = await run.reply(agents, text)
+        events += await run.reply(agents, f"{text}\n🤖:[A]\n\nYes.\n\n💬: More.\n")
+        events += await run.reply(agents, QUESTION, web_search=True)
+    news = [event.text for event in events if isinstance(event, Aside)]
+    assert [each for each in news if "web" in each] == [
+        "scripted decides itself whether it searches the web, so web_search has no effect"
+    ]
 
 
 @pytest.mark.parametrize("way", ["session/load", "session/resume"])

@@ -12,6 +12,7 @@ import pytest
 from parley import engine
 from parley.chat.reader import parse
 from parley.chat.transcript import Choice, Proposal
+from parley.display.diff_rows import made_files
 from parley.engine.choices import Press, choose
 from parley.models.events import Aside
 from parley.policy.approval import Rule
@@ -20,6 +21,7 @@ from parley.runtime.asyncio_ports import Callbacks
 from parley.settings.read import read_settings
 from parley.settings.readiness import Ready, Refusal
 from parley.storage.chat_file import TextDocument
+from parley.tools.agent_calls import MOST_DIFFS, TOO_MANY_DIFFS
 from tests.acp.agent_runs import AgentRun
 from tests.acp.scripted_agent import OPTIONS
 from tests.ledgers import open_ledger
@@ -133,6 +135,55 @@ async def test_an_approved_edit_is_made_once_recorded_and_reverted(
     outcome = await reverter.revert(await reverter.histories())
     assert (outcome.conflicts, outcome.problems) == ([], [])
     assert desk.file() == TEXT
+
+
+async def test_a_file_that_the_agent_overwrites_is_not_called_new(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    def write(desk: AgentDesk) -> dict[str, Any]:
+        names = ("a.txt", "new.txt")
+        diffs = [{"type": "diff", "path": str(desk.root / name), "oldText": None, "newText": "x\n"}
+                 for name in names]  # fmt: skip
+        ask = [{"toolCallId": "t", "title": "Write", "kind": "edit", "content": diffs}]
+        return {
+            "ask": ask,
+            "then": [{"write": str(desk.root / name), "text": "x\n"} for name in names],
+        }
+
+    desk = desk_with(desks, tmp_path, write, {"say": "Done."})
+    assert (await desk.respond()).kind == "waiting"
+    assert (await desk.press("ya")).kind == "complete"
+    (call,) = desk.calls
+    over, new = made_files(call)
+    assert (over.kind, over.added, new.kind, new.added) == ("overwrites the file", 0, "new file", 1)
+
+
+async def test_a_call_with_too_many_diffs_is_refused_with_the_reason(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    diffs = [{"type": "diff", "path": f"/p/{n}", "oldText": None, "newText": ""}
+             for n in range(MOST_DIFFS + 1)]  # fmt: skip
+    ask = {"toolCallId": "t", "title": "Write", "kind": "edit", "content": diffs}
+    desk = desk_with(desks, tmp_path, {"ask": ask}, {"say": "As you like."})
+    assert (await desk.respond()).kind == "complete"
+    (call,) = desk.calls
+    assert call.result
+    assert (call.result.status, call.result.body) == ("refused", TOO_MANY_DIFFS)
+    assert desk.run.answers() == [{"outcome": {"outcome": "selected", "optionId": "no"}}]
+
+
+async def test_two_chats_without_a_file_have_sessions_of_their_own(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    desk = desk_with(desks, tmp_path, AgentDesk.edit, {"say": "Done."})
+    desk.chat = ""
+    await desk.respond()
+    first, desk.document = desk.document, TextDocument("💬: Another.\n", 10**6)
+    await desk.respond()
+    assert len(desk.run.received("session/new")) == 2
+    desk.document = first
+    (call,) = desk.calls
+    assert desk.ports().agents.awaits(call.call.id)
 
 
 async def test_a_declined_call_is_rejected_once(desks: list[AgentDesk], tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,8 @@ from parley.policy.permissions import is_destructive, memory_of
 from parley.policy.previews import CallPreview, FilePreview
 from parley.tools.agent_calls import (
     KINDS,
+    MOST_DIFFS,
+    AnnouncedDiff,
     agent_catalogue,
     agent_identity,
     call_arguments,
@@ -17,6 +20,7 @@ from parley.tools.agent_calls import (
     is_of_agent,
     kind_of_call,
     paths_of,
+    with_existing,
 )
 from parley.tools.catalogue import Tool
 from parley.tools.file_edits import file_edits
@@ -70,9 +74,24 @@ def test_arguments_alone_are_enough_to_show_the_diff() -> None:
     assert [(e.path, e.kind, e.applied("a")) for e in deletion] == [("/p/a", "delete", None)]
 
 
+def test_a_diff_without_an_old_text_says_whether_its_file_exists() -> None:
+    diffs: list[Any] = [{"path": p, "oldText": None, "newText": "n"} for p in ("/p/a", "/p/b")]
+    text = call_arguments("Write", {"x": 1}, diffs)
+    marked = with_existing(text, lambda path: path == "/p/a")
+    assert [(diff.path, diff.is_over) for diff in diffs_of(marked)] == [
+        ("/p/a", True),
+        ("/p/b", False),
+    ]
+    assert json.loads(marked)["rawInput"] == {"x": 1}
+    assert file_edits("edit", json.loads(marked)) == file_edits("edit", json.loads(text))
+    many = call_arguments("Write", None, diffs * MOST_DIFFS)
+    for other in ("{", '{"oldText":null', '{"title":"","diffs":[{"oldText":null}]}', many):
+        assert with_existing(other, lambda _: True) == other
+
+
 def test_a_malformed_diff_shows_none() -> None:
     assert diffs_of('{"title":"","diffs":[{"path":"a","oldText":null,"newText":"b"}]}') == [
-        ("a", None, "b")
+        AnnouncedDiff("a", None, "b")
     ]
     for other in ("{", "[]", '{"title":"","diffs":[{"path":1}]}'):
         assert diffs_of(other) == []

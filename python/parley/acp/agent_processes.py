@@ -15,6 +15,7 @@ from pathlib import Path
 from parley.acp.agent_process import AgentProcess
 from parley.acp.agent_session import AgentSession
 from parley.acp.client_request import AgentTerminal, ClientRequest, ClientTools
+from parley.chat.front_matter import read_front_matter
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.hints import Hints
 from parley.iterators import closing
@@ -24,6 +25,7 @@ from parley.models.agent_offers import AgentOffer, offer_of
 from parley.models.agent_status import AgentStatus
 from parley.models.events import Aside, Event
 from parley.models.request import Request
+from parley.models.searches import WEB_SEARCH
 from parley.paths import state_folder
 from parley.processes.reaper import Reaper
 from parley.programs import start_folder
@@ -36,11 +38,14 @@ from parley.tools.results import Outcome
 
 IDLE_S = 600.0
 """An agent without an open prompt ends after this time."""
+UNSAVED_CHATS = "/unsaved/"
+"""The beginning of the keys of chats without a file."""
 _CLOSE_S = 3.0
 _COMMANDS_S = 0.3
 """How long a new session may take to report its commands, before the user sees what it offers."""
 _PROJECT = "project"
 _NO_SERVERS = PassedServers()
+_OWN_SEARCH = "{} decides itself whether it searches the web, so web_search has no effect"
 _NEW_SESSION = "{} does not know this chat yet, so its new session begins with the whole text"
 
 
@@ -99,6 +104,9 @@ class AgentProcesses:
             if (text := _left_out(session)) and (chat, text) not in self._messages:
                 self._messages.add((chat, text))
                 yield Aside(text)
+            if _wants_search(request) and (chat, WEB_SEARCH) not in self._messages:
+                self._messages.add((chat, WEB_SEARCH))
+                yield Aside(_OWN_SEARCH.format(provider.name))
             if len(turns) > 1 and not is_known and chat not in self._informed_chats:
                 self._informed_chats.add(chat)
                 yield Aside(_NEW_SESSION.format(provider.name))
@@ -115,7 +123,7 @@ class AgentProcesses:
         finally:
             self._rest(session.process)
             self._note_offer(session)
-        if session.digest and chat:
+        if session.digest and _has_file(chat):
             key = _key(provider, root, chat, request)
             self._hints.put(key, f"{session.id}\n{session.digest}")
 
@@ -204,7 +212,7 @@ class AgentProcesses:
         """The id of the session that knows the conversation with this digest; "" if none does, or for
         a chat without a file.
         """
-        if not chat:
+        if not _has_file(chat):
             return ""
         key = _key(provider, root, chat, request)
         known, _, last = (self._hints.get(key) or "").partition("\n")
@@ -356,6 +364,17 @@ def _left_out(session: AgentSession) -> str:
     reasons += session.servers.problems
     name = session.process.provider.name
     return f"{name} does not receive these servers: {', '.join(reasons)}" if reasons else ""
+
+
+def _has_file(chat: str) -> bool:
+    """Whether a chat with this key has a file, so that another process may continue it."""
+    return not chat.startswith(UNSAVED_CHATS)
+
+
+def _wants_search(request: Request) -> bool:
+    """Whether the user's settings or the chat's front matter turn the web search on."""
+    keys = read_front_matter(request.transcript.front_matter).keys
+    return request.web_search or keys.get("web_search") is True
 
 
 async def _prepare(session: AgentSession, request: Request) -> None:

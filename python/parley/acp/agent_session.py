@@ -8,6 +8,7 @@ until the agent ends its turn. Nothing here decides: calls are answered only by 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +33,7 @@ from parley.models.agent_offers import AgentOffer
 from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent, size_of
 from parley.models.events import Event, Finished, joined
 from parley.text import one_line
-from parley.tools.agent_calls import NOT_AWAITED
+from parley.tools.agent_calls import NOT_AWAITED, with_existing
 from parley.tools.client_calls import ApprovedChange, ApprovedCommand
 from parley.tools.passed_servers import PassedServers
 from parley.tools.results import Outcome
@@ -280,6 +281,7 @@ class AgentSession:
             payloads, new = self._take_payloads(), self._new
             self._new = []
             calls = [self._waiting[each].call for each in new if each in self._waiting]
+            calls = await asyncio.to_thread(_with_existing_files, calls)
             self.asked_calls = frozenset(call.id for call in calls)
             return [*payloads, {CALLS: calls}] if calls else payloads
         return self._take_payloads() if self._queue else self._last()
@@ -576,3 +578,9 @@ class AgentSession:
             finally:
                 news.cancel()
         return future.result()
+
+
+def _with_existing_files(calls: Sequence[ToolCall]) -> list[ToolCall]:
+    """These calls, with marks for the files that exist now."""
+    exists = os.path.lexists
+    return [replace(c, arguments=with_existing(c.arguments, exists)) for c in calls]

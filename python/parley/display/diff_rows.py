@@ -9,7 +9,7 @@ from __future__ import annotations
 from parley.chat.transcript import Proposal
 from parley.display.summary import ChangedFile, Chunks, shown_line
 from parley.policy.previews import CallPreview, FilePreview
-from parley.tools.agent_calls import KINDS, diffs_of
+from parley.tools.agent_calls import KINDS, AnnouncedDiff, diffs_of
 from parley.tools.change_results import made_change
 from parley.tools.line_diff import CONTEXT, Comparison, DiffRow, Sign, counts
 
@@ -70,7 +70,13 @@ def _announced_diffs(call: Proposal) -> tuple[ChangedFile, ...]:
     worked = call.result is not None and call.result.status == "ok"
     if not worked or call.call.name not in KINDS or len(call.call.arguments) > _MOST_COMPARED:
         return ()
-    return tuple(changed_file(FilePreview(*each)) for each in diffs_of(call.call.arguments))
+    return tuple(map(_announced, diffs_of(call.call.arguments)))
+
+
+def _announced(diff: AnnouncedDiff) -> ChangedFile:
+    if diff.is_over:  # its old lines are unknown
+        return ChangedFile(diff.path, kind="overwrites the file")
+    return changed_file(FilePreview(diff.path, diff.old, diff.new))
 
 
 def diff_chunks(row: DiffRow, most: int | None = None) -> Chunks:

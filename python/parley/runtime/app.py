@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley import engine
-from parley.acp.agent_processes import AgentProcesses
+from parley.acp.agent_processes import UNSAVED_CHATS, AgentProcesses
 from parley.chat.front_matter import read_front_matter
 from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
@@ -504,8 +504,11 @@ class App:
         project, watch = partial(self._project_of, folder), partial(self._agent_changes, chat)
         most = self.settings.loop.result_max_bytes
         servers = partial(self._agent_servers, folder or self._folder)
+        key = (
+            chat or f"{UNSAVED_CHATS}document/{id(document)}"
+        )  # a session lasts as long as its text
         agents = ChatAgents(
-            self.agent_processes, chat, project, watch, self.workspace.tools, servers, most
+            self.agent_processes, chat, key, project, watch, self.workspace.tools, servers, most
         )
         model = ModelPort(
             self.client,

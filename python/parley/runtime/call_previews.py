@@ -20,7 +20,13 @@ from parley.policy.approval import is_declined, written_key
 from parley.policy.permissions import is_command, is_of_workspace
 from parley.policy.previews import CallPreview, FilePreview, Previews
 from parley.text import one_line
-from parley.tools.agent_calls import is_of_agent, path_of_url, paths_of
+from parley.tools.agent_calls import (
+    MOST_DIFFS,
+    TOO_MANY_DIFFS,
+    is_of_agent,
+    path_of_url,
+    paths_of,
+)
 from parley.tools.catalogue import Tool
 from parley.tools.file_edits import FileEdit, file_edits
 from parley.tools.file_text import FileTextError, decoded
@@ -101,6 +107,8 @@ class CallPreviews:
         texts. Without changes, the preview of a call that names guarded files; else None.
         """
         edits = file_edits(tool.name, arguments)
+        if len(edits) > MOST_DIFFS:
+            return CallPreview(is_binding=True, problem=TOO_MANY_DIFFS)
         texts = {each.path: self._text_of(each.path, earlier) for each in edits}
         preview = self._foreign(edits, earlier)
         if preview is None:

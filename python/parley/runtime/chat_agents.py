@@ -33,6 +33,8 @@ class ChatAgents:
 
     agents: AgentProcesses
     chat: str
+    key: str
+    """The chat's key among the agents' sessions, which no other chat has."""
     folder: Callable[[], Path]
     """Returns the chat's project."""
     changes: Callable[[str, Path], AgentChanges]
@@ -49,7 +51,7 @@ class ChatAgents:
         client = self._client(request.catalogue)
         globs = read_front_matter(request.transcript.front_matter).keys.get("tools")
         servers = self.servers().passed(provider.servers, globs)
-        return self.agents.stream(provider, request, self.chat, self.folder(), client, servers)
+        return self.agents.stream(provider, request, self.key, self.folder(), client, servers)
 
     def _client(self, catalogue: Catalogue | None = None) -> WorkspaceClient | None:
         """The workspace for the agent, with the tools in this catalogue; None if it has none."""
@@ -72,19 +74,19 @@ class ChatAgents:
                 return Outcome("error", NOT_AWAITED)
             return await client.serve(request, key, progress)
 
-        served = await self.agents.serve(self.chat, key.id, work)
+        served = await self.agents.serve(self.key, key.id, work)
         if served is not None:
             return served
         async with self.changes(key.id, self.folder()).recorded(key) as on_write:
             known = client.approved_by if client else None
             approved = await asyncio.to_thread(known, key, on_write) if known else []
             commands = approved_command(key.id, key.tool, decode_arguments(key.arguments))
-            return await self.agents.call(self.chat, key.id, approved, commands)
+            return await self.agents.call(self.key, key.id, approved, commands)
 
     def awaits(self, call_id: str) -> bool:
         """Whether the agent still waits for the choice on this call."""
-        return self.agents.awaits(self.chat, call_id)
+        return self.agents.awaits(self.key, call_id)
 
     def dismiss(self, reasons: Mapping[str, str]) -> None:
         """Tell the agent that the calls with these ids will not run, and why."""
-        self.agents.dismiss(self.chat, reasons)
+        self.agents.dismiss(self.key, reasons)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
@@ -46,6 +48,14 @@ _OF_FILES = frozenset({"read", "edit", "delete", "move", "search", "fetch"})
 _PATH_FIELD = re.compile("path|file|dir|folder|cwd|root", re.IGNORECASE)
 _PATH = re.compile(r"[/~]|file:|(.*/)?\.\.(/|$)", re.IGNORECASE)
 """Texts that would lead out of a folder if they were paths."""
+MOST_DIFFS = 100
+"""The most files that a call may change with diffs; a call with more is refused."""
+TOO_MANY_DIFFS = (
+    f"This call changes more than {MOST_DIFFS} files, so Parley refused it. Change fewer files in a "
+    "call."
+)
+"""The result of a call with more diffs than that."""
+_EXISTS = "exists"
 _SCHEMA: Mapping[str, Any] = {"type": "object"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _PREFIX = canonical({"agent": []})[:-2]
@@ -101,10 +111,19 @@ def call_arguments(
     return json.dumps(fields, separators=(",", ":"), allow_nan=False)
 
 
-def diffs_of(arguments: str) -> list[tuple[str, str | None, str]]:
-    """The paths and the old and new texts of the diffs in a call's arguments; none if the arguments
-    have another form.
-    """
+@dataclass(frozen=True, slots=True)
+class AnnouncedDiff:
+    """A diff in a call's arguments; with `is_over`, the file exists, although the agent does not name
+    its old text."""
+
+    path: str
+    old: str | None
+    new: str
+    is_over: bool = False
+
+
+def diffs_of(arguments: str) -> list[AnnouncedDiff]:
+    """The diffs in a call's arguments; none if the arguments have another form."""
     try:
         decoded = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -153,10 +172,29 @@ def path_of_url(text: str) -> str:
         return text
 
 
-def _texts_of(diff: Any) -> tuple[str, str | None, str] | None:
+def _texts_of(diff: Any) -> AnnouncedDiff | None:
     match diff:
         case {"path": str(path), "oldText": str(old), "newText": str(new)} if path:
-            return path, old, new
+            return AnnouncedDiff(path, old, new)
         case {"path": str(path), "oldText": None, "newText": str(new)} if path:
-            return path, None, new
+            return AnnouncedDiff(path, None, new, diff.get(_EXISTS) is True)
     return None
+
+
+def with_existing(arguments: str, exists: Callable[[str], bool]) -> str:
+    """The arguments with a mark for each file that exists, although its diff has no old text: Claude
+    Code sends such diffs when it overwrites a file.
+    """
+    if '"oldText":null' not in arguments or len(diffs_of(arguments)) > MOST_DIFFS:
+        return arguments
+    with suppress(ValueError, RecursionError):
+        match json.loads(arguments):
+            case {"title": str(title), "diffs": [*diffs], **rest} if all(map(_texts_of, diffs)):
+                marked = [
+                    {**diff, _EXISTS: True}
+                    if diff["oldText"] is None and exists(diff["path"])
+                    else diff
+                    for diff in diffs
+                ]
+                return call_arguments(title, rest.get("rawInput"), marked)
+    return arguments
