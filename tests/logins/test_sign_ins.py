@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from parley.errors import ParleyError
 from parley.logins.loopback import Loopback
 from parley.logins.sign_ins import SignIns
+from parley.logins.stored_logins import Login, Logins
 
 
 async def test_a_sign_in_that_takes_too_long_ends_and_closes_its_port() -> None:
@@ -37,3 +39,18 @@ async def test_the_failure_of_a_sign_in_reaches_the_caller() -> None:
     with pytest.raises(ParleyError, match="the site is closed"):
         await sign_ins.run("lab", Loopback(), attempt)
     assert sign_ins.page("lab") is None
+
+
+def test_signing_out_also_deletes_the_key_of_a_process_that_was_killed(tmp_path: Path) -> None:
+    logins = Logins(tmp_path / "logins")
+    logins.put(Login("https://a.example", {"access_token": "k" * 20}, {}, {}))
+    logins.put(Login("https://b.example", {"access_token": "k" * 20}, {}, {}))
+    (kept, *_) = [p for p in (tmp_path / "logins").glob("*.json") if "b.example" in p.read_text()]
+    (gone,) = {*(tmp_path / "logins").glob("*.json")} - {kept}
+    gone.with_suffix(".123.new").write_text("k" * 20)
+    assert logins.forget("https://a.example")
+    assert [path.name for path in (tmp_path / "logins").iterdir()] == [kept.name]
+    assert logins.get("https://b.example")
+    gone.with_suffix(".123.new").write_text("k" * 20)
+    assert not logins.forget("https://a.example")
+    assert [path.name for path in (tmp_path / "logins").iterdir()] == [kept.name]

@@ -137,12 +137,17 @@ class Logins:
 
     def forget(self, url: str) -> bool:
         """Forget a URL's login; return whether there was one. Raises ServerError."""
+        path = self._path(url)
         try:
-            self._path(url).unlink()
+            for unfinished in path.parent.glob(
+                f"{path.stem}.*.new"
+            ):  # of a process that was killed
+                unfinished.unlink(missing_ok=True)
+            path.unlink()
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise ServerError(f"cannot delete {self._path(url)}: {error.strerror}") from error
+            raise ServerError(f"cannot delete {path}: {error.strerror}") from error
         return True
 
     @asynccontextmanager
