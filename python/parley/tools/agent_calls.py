@@ -49,12 +49,13 @@ _PATH_FIELD = re.compile("path|file|dir|folder|cwd|root", re.IGNORECASE)
 _PATH = re.compile(r"[/~]|file:|(.*/)?\.\.(/|$)", re.IGNORECASE)
 """Texts that would lead out of a folder if they were paths."""
 MOST_DIFFS = 100
-"""The most files that a call may change with diffs; a call with more is refused."""
+"""The maximum number of files that a call may change with diffs; Parley refuses a call with
+more."""
 TOO_MANY_DIFFS = (
-    f"This call changes more than {MOST_DIFFS} files, so Parley refused it. Change fewer files in a "
+    f"This call changes more than {MOST_DIFFS} files, so Parley refused it. Change fewer files in one "
     "call."
 )
-"""The result of a call with more diffs than that."""
+"""The result of a call with more diffs."""
 _EXISTS = "exists"
 _SCHEMA: Mapping[str, Any] = {"type": "object"}
 _SURROGATE = re.compile("[\ud800-\udfff]")
