@@ -13,20 +13,34 @@ from tests.nvim.harness import ROOT
 SDKS = {"openai", "anthropic", "mcp"}
 LARGE = SDKS | {"jsonschema", "httpx2", "httpcore2", "pydantic", "uvicorn", "starlette"}
 HOST = "import parley.nvim.plugin, parley.runtime.app"
+LATER = {
+    *("nvim.finder", "nvim.health", "nvim.comparison", "nvim.block_diff"),
+    *("runtime.reverting", "runtime.recording", "runtime.agent_changes"),
+    *("runtime.workspace_client", "workspace.tool_server", "workspace.command_runs"),
+    *("workspace.searching", "workspace.change_tools", "storage.chat_search", "demo.server"),
+}
+"""Modules of Parley that no first question needs."""
 WARM = "from parley.providers.sdk_imports import warm, warm_tools; warm({!r}, builtin=False)"
+
+
+def modules(*code: str) -> set[str]:
+    """All modules that this code imports."""
+    start = f"import sys, json; sys.path.insert(0, {str(ROOT / 'python')!r})"
+    tell = "print(json.dumps(list(sys.modules)))"
+    command = [sys.executable, "-I", "-c", "; ".join((start, *code, tell))]
+    ran = subprocess.run(command, check=True, capture_output=True, text=True)
+    return set(json.loads(ran.stdout))
 
 
 def imported(*code: str) -> set[str]:
     """The large packages that this code imports."""
-    start = f"import sys, json; sys.path.insert(0, {str(ROOT / 'python')!r})"
-    tell = "print(json.dumps([name.partition('.')[0] for name in sys.modules]))"
-    command = [sys.executable, "-I", "-c", "; ".join((start, *code, tell))]
-    ran = subprocess.run(command, check=True, capture_output=True, text=True)
-    return LARGE & set(json.loads(ran.stdout))
+    return LARGE & {name.partition(".")[0] for name in modules(*code)}
 
 
-def test_a_host_starts_without_any_sdk() -> None:
-    assert imported(HOST) == set()
+def test_a_host_starts_without_any_sdk_and_without_its_rarer_features() -> None:
+    started = modules(HOST)
+    assert LARGE & {name.partition(".")[0] for name in started} == set()
+    assert {f"parley.{name}" for name in LATER} & started == set()
 
 
 @pytest.mark.parametrize(("kind", "other"), [("openai", "anthropic"), ("anthropic", "openai")])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley.chat.transcript import Transcript
 from parley.display.file_changes_text import shown_path
@@ -21,9 +21,11 @@ from parley.nvim.editor import Editor
 from parley.policy.file_changes import CallPlace, FileChanges, by_file, of_exchange, places
 from parley.policy.reverts import ChangeHistory
 from parley.runtime.app import App
-from parley.runtime.reverting import Reverter, RevertOutcome
 from parley.text import counted
 from parley.tools.file_text import FileTextError, decoded
+
+if TYPE_CHECKING:
+    from parley.runtime.reverting import Reverter, RevertOutcome
 
 _MOST_NAMES = 5
 """The most files that a message names."""

@@ -23,19 +23,15 @@ from parley.nvim.account_dialog import AccountDialog, take_address
 from parley.nvim.agent_choices import choice_of, pick_choice, write_choice
 from parley.nvim.agent_login import AgentLogin
 from parley.nvim.agents import offer_agents, show_welcome
-from parley.nvim.block_diff import show_block
 from parley.nvim.chat import Chat
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.code_queries import BufferCode
-from parley.nvim.comparison import ForkPlace, compare
 from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
 from parley.nvim.file_reverts import FileReverts
-from parley.nvim.finder import offer_chats
 from parley.nvim.garbage import collect_garbage
-from parley.nvim.health import report
 from parley.nvim.images import insert_image
 from parley.nvim.lines import bring
 from parley.nvim.log import log_to
@@ -383,6 +379,8 @@ class Plugin:
     def _on_apply(self, buf: int, name: str, row: int, handle: int, cwd: str, whole: bool) -> None:
         chat = self._chat(buf, name)
         chat.buffer.folder = self._in(cwd)
+        from parley.nvim.block_diff import show_block
+
         self.editor.spawn(show_block(chat.buffer, handle, row, is_whole=whole))
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
@@ -433,6 +431,8 @@ class Plugin:
         newline: str,
         agents: list[str],
     ) -> None:
+        from parley.nvim.comparison import ForkPlace, compare
+
         chat, place = self._chat(buf, name), ForkPlace(handle, row, newline)
         chat.buffer.folder = self._in(cwd)
         self.editor.spawn(compare(chat, place, agents, self._chosen.__setitem__))
@@ -549,10 +549,14 @@ class Plugin:
         self.editor.spawn(self.servers.trust())
 
     def _on_find(self, dir: str, words: str, cwd: str) -> None:  # noqa: A002 - the name it has in the message
+        from parley.nvim.finder import offer_chats
+
         self.editor.spawn(offer_chats(self.editor, dir, words, self._in(cwd)))
 
     def _on_health(self, cwd: str) -> None:
         self._in(cwd)
+
+        from parley.nvim.health import report
 
         async def show() -> None:
             self.editor.tell("healthy", await report(self.app))

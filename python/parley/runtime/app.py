@@ -43,7 +43,6 @@ from parley.providers.model_lists import ModelLists
 from parley.providers.sampling_requests import Sampler
 from parley.providers.sdk_imports import warm, warm_tools
 from parley.runtime.agent_accounts import AgentAccounts
-from parley.runtime.agent_changes import AgentChanges
 from parley.runtime.agent_servers import AgentServers
 from parley.runtime.app_accounts import AppAccounts
 from parley.runtime.app_instructions import AppInstructions, ProjectInstructions
@@ -54,9 +53,7 @@ from parley.runtime.audit import AuditedObserver
 from parley.runtime.chat_agents import ChatAgents
 from parley.runtime.model_port import ModelPort
 from parley.runtime.prompt_list import PromptList
-from parley.runtime.recording import CallRecorder
 from parley.runtime.reply_retries import ReplyRetries
-from parley.runtime.reverting import Reverter
 from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.skill_texts import SkillTexts
 from parley.runtime.text_tool_caller import TextToolCaller
@@ -93,6 +90,8 @@ from parley.workspace.root import work_tree
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
+    from parley.runtime.agent_changes import AgentChanges
+    from parley.runtime.reverting import Reverter
 
 
 @dataclass(frozen=True, slots=True)
@@ -556,12 +555,17 @@ class App:
         return AgentServers(self.settings.mcp.servers, self.environ, folder())
 
     def _agent_changes(self, chat: str, call_id: str, project: Path) -> AgentChanges:
+        from parley.runtime.agent_changes import AgentChanges
+        from parley.runtime.recording import CallRecorder
+
         changes = ChangedFiles(self._ledger_file(), chat)
         recorder = CallRecorder(changes, self.workspace.checkpoints, call_id)
         return AgentChanges(recorder, project, self.environ)
 
     def reverter(self, chat: str) -> Reverter:
         """Lists and reverts the changes that the calls of the chat at this path made to files."""
+        from parley.runtime.reverting import Reverter
+
         changes = ChangedFiles(self._ledger_file(), chat)
         return Reverter(
             changes, self.workspace.checkpoints, self.workspace.files, self.ledger(chat)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from parley.acp.agent_processes import AgentProcesses
 from parley.acp.client_request import AgentTerminal, ClientRequest
@@ -15,16 +16,18 @@ from parley.models.events import Event
 from parley.models.request import Request
 from parley.policy.approval import CallKey
 from parley.policy.permissions import is_of_workspace
-from parley.runtime.agent_changes import AgentChanges
 from parley.runtime.agent_servers import AgentServers
-from parley.runtime.workspace_client import WorkspaceClient
 from parley.settings.values import ProviderSettings
 from parley.tools.agent_calls import NOT_AWAITED
 from parley.tools.catalogue import Catalogue
 from parley.tools.client_calls import approved_command
 from parley.tools.results import Outcome
 from parley.tools.schema import decode_arguments
-from parley.workspace.toolbox import Workspace
+
+if TYPE_CHECKING:
+    from parley.runtime.agent_changes import AgentChanges
+    from parley.runtime.workspace_client import WorkspaceClient
+    from parley.workspace.toolbox import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,8 @@ class ChatAgents:
         work = self.workspace()
         if work is None or (catalogue and not own):
             return None
+        from parley.runtime.workspace_client import WorkspaceClient
+
         return WorkspaceClient(work, self.chat, frozenset(t.name for t in own), self.max_bytes)
 
     async def call(self, key: CallKey, progress: Progress) -> Outcome:
