@@ -15,7 +15,7 @@ local H = {}
 --- The lines of a file; without a path, of the file edited before the chat. Loads its buffer.
 ---@param id integer the handle of the command
 ---@param path string "" for the file edited before the chat
----@param most integer the most bytes
+---@param most integer the maximum number of bytes
 ---@return parley.ApplyFile
 function M.file(id, path, most)
   local handle = require("parley.handle").get(id)

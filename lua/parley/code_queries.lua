@@ -48,7 +48,7 @@ end
 --- Answer a question later, with the message `queried`.
 ---@param id integer
 ---@param what "diagnostics"|"symbols"|"definition"|"references"
----@param most integer the most places or diagnostics
+---@param most integer the maximum number of places or diagnostics
 ---@param path string "" for none
 ---@param line? integer counted from 1
 ---@param name? string the name in this line, or the query for symbols

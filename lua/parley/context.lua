@@ -20,7 +20,7 @@ local H = {}
 
 ---@param chat integer
 ---@param what "buffer"|"selection"|"diagnostics"
----@param most integer the most bytes, or the most diagnostics
+---@param most integer the maximum number of bytes, or of diagnostics
 ---@return parley.Context|{} context empty if there is no such file
 function M.text(chat, what, most)
   local buf = M.beside(chat)

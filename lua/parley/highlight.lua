@@ -4,7 +4,7 @@ local M = {}
 local api = vim.api
 local known = require("parley.known")
 local rows = require("parley.buffer_rows")
-local longest = 1000 -- the most lines for Treesitter
+local longest = 1000 -- the maximum number of lines for Treesitter
 local parse_ms = 150 -- while a reply streams, the shortest time between two parses
 local H = { chats = {}, tame = {}, treesitter = {}, held = {}, slowest = 0 }
 

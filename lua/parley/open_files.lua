@@ -85,7 +85,7 @@ end
 --- The text of an open file; nil if no listed buffer has it. If the file has changed on disk, a
 --- buffer without unsaved changes is reloaded first.
 ---@param path string
----@param most integer the most bytes
+---@param most integer the maximum number of bytes
 ---@return parley.OpenText?
 function M.text(path, most)
   local buf = M.find(path)

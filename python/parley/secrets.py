@@ -15,7 +15,8 @@ COMMAND_WAIT_S = 30.0
 """Seconds to wait for a command, which may have to ask for a passphrase."""
 
 OUTPUT_BYTES = 65_536
-"""The most bytes to read from a command: keys are shorter than this, and output may be endless."""
+"""The maximum number of bytes to read from a command: keys are shorter than this, and output may be
+endless."""
 
 
 HANDED_OUT = dict[str, str]()

@@ -22,7 +22,7 @@ NO_VALUE: Final = object()
 
 _MOST_SHOWN = 80
 _DEEPEST = 16
-"""The most levels in a JSON value."""
+"""The maximum number of levels in a JSON value."""
 _WORD_SHOWN = 128  # a name may have any length, and comparisons take proportional time
 
 

@@ -143,16 +143,16 @@ class VisiblePieces:
 
 
 _MOST_MARKS = 3
-"""The most marks on one letter: Hebrew and Vietnamese need two; Thai, and letters with stress
-marks, need three."""
+"""The maximum number of marks on one letter: Hebrew and Vietnamese need two; Thai, and letters with
+stress marks, need three."""
 _RIGHT_TO_LEFT = frozenset({"R", "AL", "AN"})
 """The Unicode Bidi_Class values that change the direction of surrounding text (UAX #9, table 4)."""
 
 
 _MOST_JOINED = 6
-"""The most characters that share a cell with the character before them. Neovim does not draw all
-of a longer sequence (0.10: MAX_MCO; later: the 32 bytes of MAX_SCHAR_SIZE; src/nvim/grid_defs.h and
-mbyte.c)."""
+"""The maximum number of characters that share a cell with the character before them. Neovim does
+not draw all of a longer sequence (0.10: MAX_MCO; later: the 32 bytes of MAX_SCHAR_SIZE;
+src/nvim/grid_defs.h and mbyte.c)."""
 _LEADS = re.compile("[\u1100-\u115f\ua960-\ua97f]")
 _FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\uff9e\uff9f\U0001f3fb-\U0001f3ff]")
 _PREPENDS = re.compile(

@@ -148,7 +148,7 @@ async def test_a_wish_for_a_web_search_is_answered_once(tmp_path: Path) -> None:
         events += await run.reply(agents, QUESTION, web_search=True)
     news = [event.text for event in events if isinstance(event, Aside)]
     assert [each for each in news if "web" in each] == [
-        "scripted decides itself whether it searches the web, so web_search has no effect"
+        "scripted itself decides whether to search the web, so web_search has no effect"
     ]
 
 

@@ -15,7 +15,8 @@ from parley.models.formats import sdk
 from parley.providers.sdk_imports import collected, imported, lean
 
 SDKS = {"openai": 120, "anthropic": 1_200}
-"""The most modules of each SDK that one request needs. Both have many more: 519 and 3,151."""
+"""The maximum number of modules of each SDK that one request needs. Both have many more: 519 and
+3,151."""
 IMPORT = """
 import json, sys
 from parley.models.formats import sdk

@@ -45,7 +45,7 @@ _COMMANDS_S = 0.3
 """How long a new session may take to report its commands, before the user sees what it offers."""
 _PROJECT = "project"
 _NO_SERVERS = PassedServers()
-_OWN_SEARCH = "{} decides itself whether it searches the web, so web_search has no effect"
+_OWN_SEARCH = "{} itself decides whether to search the web, so web_search has no effect"
 _NEW_SESSION = "{} does not know this chat yet, so its new session begins with the whole text"
 
 

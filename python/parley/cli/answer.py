@@ -31,13 +31,14 @@ from parley.text import visible
 _GROWTH = 8
 """Parse unfinished text again when it has grown by 1/8, because each parse takes time."""
 _DEEPEST = 24
-"""The most levels of nested blocks, because a terminal has no room for more."""
+"""The maximum number of levels of nested blocks, because a terminal has no room for more."""
 _LONGEST_CODE = 100_000
-"""The most characters of code to colour; longer code stays plain."""
+"""The maximum number of characters of code to colour; longer code stays plain."""
 _COLOURS_S = 0.5
-"""The most seconds for colouring code, because hostile code could take minutes."""
+"""The maximum number of seconds for colouring code, because hostile code could take minutes."""
 _LONGEST_TEXT = 40_000
-"""The most characters of a paragraph to wrap, because wrapping takes quadratic time."""
+"""The maximum number of characters of a paragraph to wrap, because wrapping takes quadratic
+time."""
 _CHUNK = 4096
 
 _PARSER = (

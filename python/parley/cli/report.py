@@ -39,7 +39,8 @@ WAITS = (
 )
 _CALL, _RESULT = MARKERS["proposal"].rstrip(":"), MARKERS["result"].rstrip(":")
 _MOST_LINES: dict[str, int] = {"ok": 3, "refused": 3, "error": 12}
-"""The most lines of a result on a terminal, by its status; the file contains all lines."""
+"""The maximum number of lines of a result on a terminal, by its status; the file contains all
+lines."""
 
 
 def report_for(*, as_json: bool) -> Report:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from parley.settings.new_server import NewServer
 
 RESOURCES_SHOWN = 20
-"""The most resources, and the most templates, that a person sees for a server."""
+"""The maximum number of resources, and of templates, that a person sees for a server."""
 
 _PASTE = "the address of the browser's last page, and press Enter"
 _LONGEST_LINE = 8_192

@@ -33,7 +33,7 @@ _INDENT = "    "
 _WIDEST = 2
 """The widest character's width in cells."""
 _MOST_IN_CELL = 8
-"""The most characters in one cell; `text.contained` ensures this limit."""
+"""The maximum number of characters in one cell; `text.contained` ensures this limit."""
 
 
 @dataclass(frozen=True, slots=True)

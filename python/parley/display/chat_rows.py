@@ -13,7 +13,7 @@ from parley.text import counted
 _TOPIC = 80
 _FOLDER = 28
 _TAGS = 3
-"""The most tags in a row."""
+"""The maximum number of tags in a row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _GROUPS: dict[Sign, str] = {
 }
 
 _MOST_COMPARED = 200_000
-"""The most characters of an agent's call whose changed lines are counted again."""
+"""The maximum number of characters of an agent's call whose changed lines are counted again."""
 _FILE_TOOLS = ("edit_file", "write_file", "delete_file")
 
 

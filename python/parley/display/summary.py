@@ -40,7 +40,7 @@ _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The text after a cut value's mark, by the value's first character."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _MOST_LEAVES = 40
-"""The most values in a list or an object whose texts are shown as lines."""
+"""The maximum number of values in a list or an object whose texts are shown as lines."""
 _FILE_NAME = re.compile("path|file|dir|folder", re.IGNORECASE)
 """Argument names whose values are paths, even with spaces."""
 _SPELLINGS = {"\t": "→   ", "`": "`"}

@@ -65,7 +65,7 @@ _LONGEST_PATH = 1000
 _MOST_LINES = 40
 """How many first and last lines of a long argument are drawn: more than any window can show."""
 _LONGEST_ROW = 600
-"""The most characters of a diff's row."""
+"""The maximum number of characters of a diff's row."""
 PREVIEW = "a preview: the server decides what it writes"
 TAKEN_BACK = "is marked [{}], but that approval was undone: choose again"
 NOT_HERE = "is marked [{}], but that choice was not made here for this exact call, so it counts as undecided"

@@ -14,7 +14,8 @@ from parley.errors import ParleyError
 from parley.text import visible
 
 MOST_FRONT_MATTER = 8_000
-"""The most characters of front matter. A larger one could keep the YAML library busy for long."""
+"""The maximum number of characters of front matter. A larger one could keep the YAML library busy
+for long."""
 
 _table = lru_cache(maxsize=512)(read_yaml)
 """Front matter is read again before each turn, and the YAML library is slow."""

@@ -17,7 +17,8 @@ _NAME_SHOWN = 60
 _LONGEST_ID = 1000
 _MOST_WORDS = 100
 _MOST_CHARACTERS = 500
-"""The most characters of a command with its variables, so that the user sees all of it."""
+"""The maximum number of characters of a command with its variables, so that the user sees all of
+it."""
 
 SignInKind = Literal["terminal", "variables", "agent"]
 """A command for a terminal, variables that the user sets, or a request that the agent answers when

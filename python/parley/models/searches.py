@@ -23,7 +23,8 @@ _MOST_TITLE = 200
 _MOST_URL = 2_000
 _MOST_SOURCES = 100
 _MOST_SEALED = 16_000_000
-"""The most bytes of an attachment with a search's parts; anyone may have written it."""
+"""The maximum number of bytes of an attachment with a search's parts; anyone may have written
+it."""
 _USUAL_NOTE = 9_999
 """A footnote with a higher number is not continued, because a model may write any number."""
 _SAFE = "!#$%&*+,-./:;=?@_~'"

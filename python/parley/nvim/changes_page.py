@@ -22,7 +22,7 @@ from parley.tools.line_diff import changed_lines, counts, diff_rows, lines_of, n
 
 _KEYS = "<CR>: diff   u: revert, or repeat   gq: hunks to the quickfix list   q: close"
 _PATH = 38
-"""The most characters of a path: a longer one keeps its end."""
+"""The maximum number of characters of a path: a longer one keeps its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from parley.workspace.editor_code import (
 )
 
 _MOST = 200
-"""The most places or diagnostics in an answer."""
+"""The maximum number of places or diagnostics in an answer."""
 
 
 class BufferCode:

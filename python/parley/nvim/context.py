@@ -16,7 +16,7 @@ from parley.text import one_line, size_text
 
 MOST_DIAGNOSTICS = 200
 _MESSAGE = 1000
-"""The most characters to quote from a diagnostic's message."""
+"""The maximum number of characters to quote from a diagnostic's message."""
 _OF_FILES = ("", "help")
 """The kinds of buffers ('buftype') that contain a file's text."""
 _DIFFERENCES = {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from parley.runtime.reverting import Reverter, RevertOutcome
 
 _MOST_NAMES = 5
-"""The most files that a message names."""
+"""The maximum number of files that a message names."""
 _MOST_TABS = 3
 """The most three-way diffs that open at once."""
 

@@ -14,7 +14,7 @@ from parley.nvim.editor import Editor
 from parley.tools.templates import blank_of, start_of
 
 _MOST_BLANKS = 5
-"""The most templates to ask servers about for one name."""
+"""The maximum number of templates to ask servers about for one name."""
 
 
 class ResourceNames:

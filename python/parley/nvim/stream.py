@@ -27,7 +27,8 @@ PER_LINE_S = 0.00005
 """Added for each line, because long buffers take longer to highlight."""
 DUTY = 3
 MOST_AT_ONCE = 1 << 18
-"""The most characters in a request, because 5 MB at once would block the editor for over a second.
+"""The maximum number of characters in a request, because 5 MB at once would block the editor for
+over a second.
 """
 MOST_OF_A_LINE = 1 << 20
 """Cut only lines longer than this, because each piece makes the editor draw the whole line."""

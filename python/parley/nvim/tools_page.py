@@ -23,7 +23,7 @@ from parley.tools.visits import visit
 PAGE_KEYS = "x: on or off for this chat   R: restart   t: trust   <CR>: details   q: close"
 LOGIN_KEYS = "s: sign in, in your browser   S: sign out"
 RESOURCES_LISTED = 100
-"""The most resources, and the most templates, shown for a server."""
+"""The maximum number of resources, and of templates, shown for a server."""
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 

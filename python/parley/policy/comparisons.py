@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 MOST_AGENTS = 8
-"""The most agents in a comparison: Neovim compares at most eight buffers."""
+"""The maximum number of agents in a comparison: Neovim compares at most eight buffers."""
 
 
 def flaw(agents: Sequence[str]) -> str:

@@ -28,8 +28,8 @@ ABSENT: Final = object()
 _MOST_SEARCHED = 64_000
 """Search only settings files of at most this many characters for a problem's line."""
 _MOST_TRIED = 1_000_000
-"""The most characters to parse in this search, because a statement is parsed again with each
-further line.
+"""The maximum number of characters to parse in this search, because a statement is parsed again
+with each further line.
 """
 
 

@@ -26,7 +26,7 @@ from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line, size_text
 
 MOST_TEXT = 100_000_000
-"""The most bytes of a text, and of all texts that are read at once."""
+"""The maximum number of bytes of a text, and of all texts that are read at once."""
 _PIECE = 1_000_000
 _MOST_KEPT = 64_000_000
 """The number of bytes that are kept for the next request."""

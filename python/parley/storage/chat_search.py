@@ -14,9 +14,10 @@ from parley.storage.content import opening
 from parley.storage.known_chats import ChatCensus, KnownChat
 
 SEARCH_S = 10.0
-"""The most seconds for a search in texts; a modern disk reads some 10,000 chats in this time."""
+"""The maximum number of seconds for a search in texts; a modern disk reads some 10,000 chats in
+this time."""
 _MOST_TEXT = 4_000_000
-"""The most bytes to read from a chat, because tool results may be very long."""
+"""The maximum number of bytes to read from a chat, because tool results may be very long."""
 _LINE = 100
 _BEFORE = 30
 """How many characters of a long line to keep before the word."""

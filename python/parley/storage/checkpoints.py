@@ -23,7 +23,7 @@ MOST_DAYS_KEPT = 30
 MOST_KEPT = 500_000_000
 """How long contents are kept, and how many bytes of them; the oldest are deleted first."""
 LARGEST_KEPT = 50_000_000
-"""The most bytes of one content."""
+"""The maximum number of bytes of one content."""
 _DAY_S = 24 * 3600.0
 _NEW_S = 3600.0
 """A content younger than this is never deleted, because a change may be about to use it."""

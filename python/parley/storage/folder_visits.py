@@ -14,7 +14,7 @@ from threading import Thread
 from typing import Generic, TypeVar
 
 PATIENCE_S = 2.0
-"""The most seconds to wait for one file."""
+"""The maximum number of seconds to wait for one file."""
 MOST_SILENT = 3
 """How many folders may fail to reply before the remaining folders are left out, too."""
 

@@ -16,7 +16,7 @@ from parley.text import one_line
 
 _NUMBER = re.compile(r"-fork(-[0-9]+)?$")
 _LONGEST = 40
-"""The most characters of an agent's name in a file name."""
+"""The maximum number of characters of an agent's name in a file name."""
 
 
 def own_path(chat: str) -> Path:

@@ -24,8 +24,8 @@ from parley.storage.ledger import Database
 
 _FIRST = 8192
 _LONG_FIRST = 262_144
-"""The most bytes in which to look for a question's first words, because quoted lines may precede
-the question.
+"""The maximum number of bytes in which to look for a question's first words, because quoted lines
+may precede the question.
 """
 _LAST = 65_536
 """The bytes at the end of a chat in which to look for the agent that answered last."""

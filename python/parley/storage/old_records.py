@@ -14,7 +14,8 @@ from parley.storage.request_rows import packed, unpacked
 Query: TypeAlias = Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
 """Runs one statement in the current transaction; returns its rows."""
 MOST_DELETED = 200
-"""The most rows of each table that are deleted at once, which takes a few milliseconds."""
+"""The maximum number of rows of each table that are deleted at once, which takes a few
+milliseconds."""
 
 # The newest row stays, because SQLite would give its number to another row.
 _OLDEST = """

@@ -34,7 +34,7 @@ CLIENT_TOOLS: Mapping[str, str] = {
 MISSING_AS_EMPTY = ("gemini",)
 """Words in the names of the agents for which a missing file is an empty one."""
 MOST_WRITTEN = 2_000_000
-"""The most characters of a call's arguments."""
+"""The maximum number of characters of a call's arguments."""
 _MOST_TEXTS = 10_000
 _BESIDE_COMMAND = frozenset({"description", "timeout"})
 """The fields of an agent's input that do not change what a command does."""
@@ -180,7 +180,7 @@ def _variables(params: Mapping[str, Any]) -> Iterator[str]:
 
 
 def output_limit(params: Mapping[str, Any]) -> int | None:
-    """The most bytes of a terminal's output. Raises ClientParamsError."""
+    """The maximum number of bytes of a terminal's output. Raises ClientParamsError."""
     match params.get("outputByteLimit"):
         case None:
             return None

@@ -16,8 +16,8 @@ from typing import Literal, TypeAlias
 CONTEXT = 3
 """The unchanged lines around each change."""
 _MOST_PAIRS = 250_000
-"""The most pairs of lines that difflib compares at once; it needs quadratic time. A larger change
-without common unique lines is shown as one replacement."""
+"""The maximum number of pairs of lines that difflib compares at once; it needs quadratic time. A
+larger change without common unique lines is shown as one replacement."""
 _NO_NEWLINE = " No newline at end of file"
 """As `diff` writes it, so that `patch` understands it."""
 

@@ -40,7 +40,7 @@ _GIT_NAMES = (".git", "git~1")
 """The spellings of Git's folder; the second is its short name on a Windows file system."""
 _LONGEST = 4096
 DEEPEST = 100
-"""The most folders in a place. The check of a deeper place would take too long."""
+"""The maximum number of folders in a place. The check of a deeper place would take too long."""
 
 
 class Boundary:

@@ -22,7 +22,7 @@ Ability: TypeAlias = Literal["diagnostics", "symbols", "definition", "references
 ABILITIES = frozenset[str](get_args(Ability))
 """The names of the tools that ask an editor about code."""
 _LONGEST = 300
-"""The most characters of a line or a message."""
+"""The maximum number of characters of a line or a message."""
 
 
 @dataclass(frozen=True, slots=True)

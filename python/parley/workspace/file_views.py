@@ -19,7 +19,7 @@ TEXT_FILE_BYTES = 4_194_304
 """The size limit of a text file, as for the references to some lines of a file."""
 LINES_SHOWN = 2_000
 _MOST_TEXT = 64_000
-"""The most characters in one result."""
+"""The maximum number of characters in one result."""
 _LONGEST_LINE = 2_000
 
 

@@ -22,7 +22,8 @@ RULES_BYTES = 262_144
 
 _MOST_RULES = 2_000
 _MOST_STARS = 3
-"""The most runs of stars in a rule: the time to match a path may grow with this power of its length.
+"""The maximum number of runs of stars in a rule: the time to match a path may grow with this power
+of its length.
 """
 _STARS = re.compile(r"\*+")
 _LONGEST_RULE = 1_000

@@ -22,7 +22,7 @@ from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles, OpenText
 
 LARGEST_FILE = 10_000_000
-"""The most bytes of a file that tools change."""
+"""The maximum number of bytes of a file that tools change."""
 _NO_FILE = "-"
 
 

@@ -15,7 +15,7 @@ from parley.paths import private_file, private_folder
 KEPT_DAYS = 30
 """Snapshots are kept for this long."""
 MOST_STORED = 500_000_000
-"""The most bytes of all snapshots; the oldest are removed first."""
+"""The maximum number of bytes of all snapshots; the oldest are removed first."""
 
 _DAY_S = 86_400.0
 

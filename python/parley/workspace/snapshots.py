@@ -28,15 +28,15 @@ from parley.text import one_line, size_text
 from parley.workspace.snapshot_stores import store_folder
 
 MOST_FILES = 100_000
-"""The most files of a work tree with snapshots."""
+"""The maximum number of files of a work tree with snapshots."""
 MOST_UNTRACKED = 200_000_000
-"""The most bytes of files that the user's repository does not have."""
+"""The maximum number of bytes of files that the user's repository does not have."""
 MOST_OF_A_FILE = 10_000_000
-"""The most bytes of a file whose content is kept."""
+"""The maximum number of bytes of a file whose content is kept."""
 MOST_CHANGES = 1_000
-"""The most files that differ between two snapshots."""
+"""The maximum number of files that differ between two snapshots."""
 MOST_CONTENT = 50_000_000
-"""The most bytes of all contents that differ between two snapshots."""
+"""The maximum number of bytes of all contents that differ between two snapshots."""
 
 _MOST_OUTPUT = 40_000_000
 _MOST_OF_AN_INDEX = 200_000_000

@@ -34,7 +34,7 @@ _TAG = re.compile(
 )
 _HALF_TAG = re.compile(r"</?(?:(?:tool|param):[\w.-]{0,128}[ \t]*|think(?:ing)?[ \t]*)", re.ASCII)
 _SPAN = "``"
-"""The most backticks of a code span; more are a fence."""
+"""The maximum number of backticks of a code span; more are a fence."""
 _WORDS = ("tool:", "param:", "thinking")
 _FENCE = re.compile(r"(`{3,})[ \t]*(\w{0,20})[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
 _HALF_FENCE = re.compile(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?", re.ASCII)
