@@ -68,7 +68,7 @@ function M.put(buf, rows, first, last, later)
       H.shake(buf, id)
     end
   end
-  for row, mark in pairs(marks) do -- the former fold of this row is gone
+  for row, mark in pairs(marks) do -- the earlier fold of this row is gone
     H.drop(buf, mark[1])
     table.insert(anew, { row, is_gone = true })
   end

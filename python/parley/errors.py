@@ -30,7 +30,7 @@ class ModelError(ParleyError):
     `retryable` is true if a retry may help; `retry_after` is the delay in seconds, or None if the
     provider did not give one. `status` is the HTTP status, or None if the connection failed;
     `words` is the provider's own text about a refusal. `is_broken` is true if the reply did not
-    arrive whole, because the connection, the stream or the server failed on the way.
+    arrive in full, because the connection, the stream or the server failed.
     """
 
     def __init__(

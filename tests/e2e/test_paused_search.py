@@ -59,7 +59,7 @@ REPLIES: list[tuple[str, list[Block]]] = [
 
 
 def stream(reason: str, blocks: list[Block]) -> list[bytes]:
-    """A reply whose blocks come whole."""
+    """A reply whose blocks come in one piece."""
     pieces = [event({"type": "message_start", "message": {"usage": {"input_tokens": 3}}})]
     for at, block in enumerate(blocks):
         pieces += [event({"type": "content_block_start", "index": at, "content_block": block})]

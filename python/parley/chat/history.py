@@ -124,8 +124,8 @@ def history(transcript: Transcript, at: int, *, max_full_exchanges: int | None) 
 
     For exchanges before the last `max_full_exchanges`, only the summary line is sent, if there is
     one. The exchange that is being answered counts as one of the last exchanges, and is always sent
-    whole. If `max_full_exchanges` is None, all exchanges are sent whole. Replies with neither text
-    nor a readable call are not sent, nor are empty questions without a sent answer.
+    whole. If `max_full_exchanges` is None, all exchanges are sent in full. Replies with neither
+    text nor a readable call are not sent, nor are empty questions without a sent answer.
     """
     exchanges = transcript.exchanges[: at + 1]
     return joined(portions(exchanges, max_full_exchanges), exchanges)
@@ -157,7 +157,7 @@ def joined(portions: Iterable[Sequence[Turn]], exchanges: Sequence[Exchange]) ->
 
 
 def whole(exchange: Exchange, *, is_answered: bool) -> tuple[Turn, ...]:
-    """The turns of an exchange that is sent whole, with the call ids from the file."""
+    """The turns of an exchange that is sent in full, with the call ids from the file."""
     if is_answered:
         return tuple(_whole(exchange, is_answered=True))
     if "whole" not in exchange.derived:

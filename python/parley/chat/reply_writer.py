@@ -49,7 +49,7 @@ class ReplyWriter:
         return ended + self._apart() + head + self._quote.feed(piece)
 
     def sealed(self, thinking: Thinking) -> str:
-        """Add a thinking block that arrived whole: redacted, or signed without text."""
+        """Add a thinking block that arrived in one piece: redacted, or signed without text."""
         return (
             self.end_thinking()
             + self._end_prose()

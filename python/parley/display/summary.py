@@ -154,7 +154,7 @@ def _sizes(changes: Sequence[ChangedFile]) -> Iterator[Chunk]:
 
 def _sandbox(text: str) -> Iterator[Chunk]:
     """Whether a command would run in a sandbox. A narrow window leaves out the reason, so that the
-    command stays whole.
+    command stays complete.
     """
     state, _, reason = text.partition(": ")
     if state:

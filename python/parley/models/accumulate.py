@@ -90,7 +90,7 @@ class CallAccumulator:
         """Add a piece to the last call with the same index, and return that call.
 
         A piece with another id, or with a tool's name after a complete call, starts a new call:
-        Gemini sends parallel calls whole, sometimes all with index 0 and without an id.
+        Gemini sends parallel calls in one piece, sometimes all with index 0 and without an id.
         """
         index, call_id, function = (
             number(piece, "index"),

@@ -104,7 +104,7 @@ class AgentRecords:
         return self._ended(record)
 
     def ask(self, update: Mapping[str, Any]) -> ToolCall | None:
-        """The call that a permission request is about; None if it cannot be shown as a whole."""
+        """The call that a permission request is about; None if it cannot be shown in full."""
         size = size_of(update)
         record = self._merged(update)
         if record is None or size > MOST_OF_A_CALL:

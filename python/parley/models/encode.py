@@ -73,7 +73,7 @@ def _hashed(text: str, salt: int) -> str:
 def arguments_object(arguments: str) -> dict[str, Any]:
     """The arguments as the object that a wire format expects; blank arguments become `{}`.
 
-    Text that is not one unambiguous JSON object is sent whole under the key `_raw`, so that the
+    Text that is not one unambiguous JSON object is sent in full under the key `_raw`, so that the
     model sees its own text. Big integers, `1.0` and the order of keys are preserved.
     """
     text = fit(arguments)

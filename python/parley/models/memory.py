@@ -55,7 +55,7 @@ _BESIDE_QUESTION = FRAME + size(f"\n\n{OMITTED}")
 _LONGEST_NAME = 64
 
 Form: TypeAlias = Literal["bare", "summary", "question", "nothing"]
-"""How an older exchange is sent if it is not sent whole; "bare" means without results."""
+"""How an older exchange is sent if it is not sent in full; "bare" means without results."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ _MOST_CITED = 1000
 
 
 def begun(item: Mapping[str, Any], *, goes_back: bool) -> tuple[Ran, RanResult]:
-    """A finished item as a call and its result; only an item that `goes_back` is kept whole."""
+    """A finished item as a call and its result; only an item that `goes_back` is kept in full."""
     action = _action(item.get("action"))
     is_repeated = action.get("queries") == [action.get("query")]
     shown = {key: value for key, value in action.items() if key != "queries" or not is_repeated}

@@ -71,8 +71,8 @@ class Provider(Protocol):
         ...
 
     def stream(self, request: ProviderRequest) -> AsyncIterator[ProviderEvent]:
-        """Yield a reply's events as they arrive: text and thinking in pieces, calls whole, and the
-        end last.
+        """Yield a reply's events as they arrive: text and thinking in pieces, calls in one piece,
+        and the end last.
 
         An exception ends the reply; a `ModelError` specifies whether and when the request may be
         retried. Parley closes the iterator early to stop a reply.

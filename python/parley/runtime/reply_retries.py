@@ -52,7 +52,7 @@ class ReplyRetries:
 
     def _helps(self, error: ModelError, reply: ReplyReplacement) -> bool:
         """Whether to ask again: never after a call was shown, because a rule may approve it at
-        once; and not if the client itself has already repeated the request in vain.
+        once; and not if the client itself has already repeated the request without success.
         """
         is_repeated = error.retryable and not reply.has_begun
         is_replaceable = self.can_take_back or not reply.shows_content

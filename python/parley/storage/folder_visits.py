@@ -30,7 +30,7 @@ def visit_all(
 ) -> tuple[list[_Item], Sequence[Path]]:
     """What `visit` yields for each folder, and the folders that did not reply.
 
-    `visit` yields after each file, and None if the file is of no use.
+    `visit` yields after each file, and None if the file is not useful.
     """
     known = list(dict.fromkeys(folders))
     silent = [folder for folder in known if folder in _blocked and _blocked[folder].is_alive()]

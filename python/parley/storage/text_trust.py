@@ -17,7 +17,7 @@ from parley.storage.ledger import LedgerFile
 from parley.tools.mcp_files import digest
 
 MOST_BYTES_KEPT = 500_000
-"""A longer text is trusted, but not kept: after a change, it is shown whole."""
+"""A longer text is trusted, but not kept: after a change, it is shown in full."""
 MOST_TEXTS_KEPT = 100
 """The texts of the files that the user agreed to last; of the others, only the digests remain."""
 

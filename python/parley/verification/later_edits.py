@@ -2,7 +2,7 @@
 
 For each reply in the file, the text above it determines the request, which is compared with the
 recorded request. Recorded requests are found by their replies. Knows only digests, so it can report
-what was changed, but not the former text.
+what was changed, but not the earlier text.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RequestRecord:
 class LaterEdit:
     """A change to text that a model had already seen; `exchange` and `line` count from 1.
 
-    `requests` is the number of requests that contained the former text.
+    `requests` is the number of requests that contained the earlier text.
     """
 
     line: int

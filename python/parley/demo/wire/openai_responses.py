@@ -1,6 +1,6 @@
 """A reply as the Responses API sends it: one JSON response, or a stream of numbered events.
 
-Items are announced, filled and repeated whole; the last event is the response with all items.
+Items are announced, filled and repeated in full; the last event is the response with all items.
 Reasoning contains encrypted content if `include` asks for it, and a summary if one is requested.
 """
 
