@@ -265,6 +265,15 @@ async def test_an_agent_that_cannot_start_says_why(
                 pass
 
 
+async def test_an_agent_that_ends_when_it_starts_says_its_last_words(tmp_path: Path) -> None:
+    run = AgentRun(tmp_path, {"prompts": [[]]})
+    provider = replace(run.provider, command=("sh", "-c", "echo too old >&2; exit 1"))
+    async with running(run) as agents:
+        with pytest.raises(ModelError, match="ended when it started; its last output: too old"):
+            async for _ in agents.stream(provider, run.request(QUESTION), CHAT, tmp_path):
+                pass
+
+
 async def test_a_session_that_requires_a_sign_in_says_so(tmp_path: Path) -> None:
     refusal = {"error": {"code": -32000, "message": "Authentication required"}}
     methods = [{"id": "x", "name": "Log in with X"}]

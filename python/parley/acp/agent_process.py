@@ -240,7 +240,8 @@ class AgentProcess:
 
     def lost(self) -> ModelError:
         """The error for an agent that has ended."""
-        return self._error(f"ended during its turn{self._last_words()}", "the agent ended")
+        when = "during its turn" if self.sessions else "when it started"
+        return self._error(f"ended {when}{self._last_words()}", "the agent ended")
 
     async def _handle(self, method: str, params: Any, is_notification: bool) -> Any:
         """Handle a message from the agent. Until the first wait, messages are handled in order."""
