@@ -89,7 +89,7 @@ LONG = frozenset(
         *("providers/test_client_faults.py", "test_website.py"),
         *("mcp/test_servers_floods.py", "mcp/test_task_requests.py", "processes/test_reaper.py"),
         *("test_release.py", "test_release_installed.py"),
-        *("acp/test_killed_turns.py", "nvim/test_agent_kill.py"),
+        *("acp/test_agent_processes_killed.py", "nvim/test_agent_kill.py"),
         *("nvim/test_comparison.py", "nvim/test_cut_replies.py", "nvim/test_ends.py"),
         *("nvim/test_faults.py", "nvim/test_regeneration.py", "nvim/test_thinking.py"),
         *("nvim/test_in_view.py", "nvim/test_kill.py", "nvim/test_refusals.py"),

@@ -143,7 +143,7 @@ import asyncio, resource, sys
 from pathlib import Path
 from tests.acp.agent_runs import CHAT, AgentRun, calls, running
 from tests.acp.test_agent_processes import QUESTION, RUN
-from tests.acp.test_hostile_agents import FLOODS, NEW, permission
+from tests.acp.test_agent_pipe_floods import FLOODS, NEW, permission
 
 def peak_mb():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
