@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.chat.reader import parse
 from tests.bench import machine
+from tests.bench.acp_costs import agent_costs
 from tests.bench.ask_costs import ask_cpu_s
 from tests.bench.chat_list_costs import chat_list_s
 from tests.bench.machine import median_of, seconds
@@ -63,8 +64,8 @@ LOG = "return require('parley.host').state().started_in_ms"
 class Table:
     """The measured rows, printed as they arrive."""
 
-    def __init__(self, subjects: Sequence[str]) -> None:
-        self.columns = [*subjects, "to reach"]
+    def __init__(self, subjects: Sequence[str], last: str = "to reach") -> None:
+        self.columns = [*subjects, last] if last else list(subjects)
         print(f"| | {' | '.join(self.columns)} |\n|---{'|---' * len(self.columns)}|", flush=True)
 
     def row(self, what: str, *cells: str) -> None:
@@ -319,6 +320,20 @@ class Run:
             what = f"search_text in 50,000 files {way} rg, ms"
             self.table.row(what, *dashes, ms(took), "")
 
+    def agents(self) -> None:
+        """A table of its own, because its columns are ways to one agent of another program."""
+        costs = agent_costs(self.home / "agents")
+        print()
+        table = Table([f"agent: {way}" for way in costs], last="")
+        rows = {
+            "a turn with one token, ms": [each.turn for each in costs.values()],
+            "CPU for 2,000 tokens, ms": [each.many_cpu for each in costs.values()],
+            "a token's delay at 100 a second, ms": [each.delay for each in costs.values()],
+        }
+        for what, values in rows.items():
+            table.row(what, *map(ms, values))
+        print()
+
     def find(self) -> None:
         dashes = ["–"] * (len(self.subjects) - 1)
         for what, took in chat_list_s().items():
@@ -488,6 +503,7 @@ ALL: dict[str, Callable[[Run], None]] = {
     "memory": Run.memory,
     "workspace": Run.workspace,
     "find": Run.find,
+    "agents": Run.agents,
 }
 
 
