@@ -23,8 +23,8 @@ from parley.storage.ledger import LedgerFile
 from tests.many_chats import NOW, fill
 
 QUESTIONS, CHATS = 20, 5
-SMALL = {"permissions"}
-"""The tables that only the user's commands fill."""
+SMALL = {"permissions", "wanted"}
+"""A table that only the user's commands fill, and the waiting calls."""
 
 
 def open_things() -> tuple[int, int, int, int]:

@@ -562,3 +562,25 @@ def test_nothing_that_a_turn_records_creates_a_permission(chat: ChatLedger) -> N
     assert chat.start(KEY)
     assert chat.view().permissions == ()
     assert not [name for name in dir(Ledger) if "allow" in name]
+
+
+def test_calls_of_other_chats_with_the_same_id_cost_nothing() -> None:
+    file, steps = open_ledger(), 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+
+    with file.unsynced() as db:
+        for number in range(2_000):
+            arguments = f'{{"query":"{number}"}}'.encode()
+            row = (b"other.md", b"call_p1", arguments)
+            db.execute(
+                "INSERT INTO entries (chat, call_id, server, tool, arguments, digest, choice, rule, why,"
+                " state, decided) VALUES (?, ?, '', '', ?, '', 'ya', 'key', '', 'used', 0)",
+                row,
+            )
+    file._db.set_progress_handler(step, 100)
+    calls = [("call_p1", '{"query":"7"}'), ("call_p1", '{"query":"none"}')]
+    assert list(file.chat("chat.md").view(calls).elsewhere) == calls[:1]
+    assert steps < 20
