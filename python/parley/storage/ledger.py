@@ -188,8 +188,9 @@ UPDATE entries SET state = 'used', started = ? WHERE number = (
 # index.
 ELSEWHERE = """
 WITH wanted (id, text) AS (VALUES {})
-SELECT entries.call_id, entries.arguments FROM wanted CROSS JOIN entries
-INDEXED BY entries_of_arguments ON entries.call_id = id AND substr(entries.arguments, 1, 200) = substr(text, 1, 200)
+SELECT entries.call_id, entries.arguments FROM wanted
+CROSS JOIN entries INDEXED BY entries_of_arguments
+ON entries.call_id = id AND substr(entries.arguments, 1, 200) = substr(text, 1, 200)
 AND entries.arguments = text WHERE chat <> ? AND state IN ('used', 'closed')
 """
 CALLS_AT_ONCE = 400
