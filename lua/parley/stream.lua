@@ -32,6 +32,7 @@ function M.open(id, tick, edits, answer, row, markers, more)
   handles.follow(handle, followers)
   handles.lead(handle, row, true)
   require("parley.status").moved(handle.buf)
+  require("parley.highlight").slowest_ms() -- earlier drawings say nothing about this reply
   return reply
 end
 

@@ -377,17 +377,24 @@ def test_the_host_learns_where_the_user_types(plain: Child) -> None:
     plain.keys("<Esc>")
 
 
-def test_the_host_learns_how_long_the_last_drawing_took(plain: Child) -> None:
+def test_the_host_learns_how_long_the_last_drawing_of_a_reply_took(plain: Child) -> None:
     handle = streaming(plain)
     plain.lua("require('parley.highlight').chat(0 + vim.api.nvim_get_current_buf())")
     ms = 40
-    plain.lua(SLOW_SCREEN, ms)
-    append(plain, handle, "one", True)
-    plain.screen()
-    plain.lua("vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('slow'), {})")
+
+    def draw_slowly() -> None:
+        plain.lua(SLOW_SCREEN, ms)
+        append(plain, handle, "one", True)
+        plain.screen()
+        plain.lua("vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('slow'), {})")
+
+    draw_slowly()
     assert append(plain, handle, " two")[0] >= ms
     plain.screen()
     assert append(plain, handle, " three")[0] < ms
+    draw_slowly()
+    remote(plain, "open_stream", handle, tick(plain), [], ANSWER, len(TEXT), STARTS)
+    assert append(plain, handle, " four")[0] < ms
 
 
 def test_the_status_below_a_stream_is_drawn_again_only_if_its_text_changes(plain: Child) -> None:
