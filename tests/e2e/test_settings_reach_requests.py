@@ -233,6 +233,7 @@ IN_NO_REQUEST = {
         "status",
         "approval",
         "keys",
+        "log",
         "highlight",
         "mcp",
         "skills",
