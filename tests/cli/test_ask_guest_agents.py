@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import random
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,8 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import Proposal
 from parley.tools.agent_calls import NOT_AWAITED
-from tests.cli.shell import Shell
+from tests.child_processes import until
+from tests.cli.shell import PARLEY, Shell
 from tests.e2e.guest_agents import (
     CLAUDE,
     CODEX,
@@ -132,3 +137,28 @@ def test_a_real_agent_asks_waits_runs_and_is_reverted_in_a_shell(
         assert done.returncode == 0
         assert done.stdout.endswith(b"Goodbye.\n")  # Codex warns first
         assert not list(processes_of(place.home))
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+def test_a_killed_command_leaves_no_agent_and_its_permission_is_not_granted(
+    tmp_path: Path, forks: ForkServer
+) -> None:
+    with guest_place(tmp_path, CODEX) as place:
+        shell, chance = GuestShell(tmp_path / "shell", forks, place), random.Random(3)
+        shell.ask("Make it loud.")
+        for _ in range(3):
+            with subprocess.Popen(
+                [*PARLEY, "respond", str(shell.chat)],
+                cwd=place.root,
+                env=shell.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            ) as process:
+                time.sleep(chance.uniform(0.3, 3))
+                process.kill()
+            asyncio.run(until(lambda: not list(processes_of(place.home)), 20))
+            assert place.file == TEXT
+            assert not [p for p in parse(shell.text).problems if p.severity == "error"]
+        shell.json_of(3, "respond", str(shell.chat))  # the agent asks again
+        assert place.file == TEXT
