@@ -10,6 +10,7 @@ import pytest
 from parley import engine
 from parley.acp.client_request import INVALID_PARAMS, NOT_ALLOWED, NOT_FOUND
 from parley.engine.choices import Press, choose
+from tests.acp.scripted_agent import OPTIONS
 from tests.runtime.test_chat_agents import TEXT, AgentDesk, desk_with, desks
 
 __all__ = ["desks"]
@@ -302,3 +303,14 @@ async def test_an_agent_that_cannot_take_the_error_reads_a_missing_file_as_empty
     assert (await desk.respond()).kind == "complete"
     assert desk.run.answers() == [{"content": ""}]
     assert desk.calls == []
+
+
+async def test_a_permission_that_could_not_be_given_once_covers_nothing(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    never = edit_then(options=OPTIONS[:1])
+    desk = desk_with(desks, tmp_path, never, write(), {"say": "Done."})
+    await desk.respond()
+    assert (await desk.press("ya")).kind == "waiting"
+    assert desk.calls[-1].call.name == "write_file"
+    assert desk.file() == TEXT

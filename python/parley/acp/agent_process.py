@@ -33,6 +33,7 @@ from parley.tools.server_settings import expand
 START_S = 60.0
 """The time limit for the start, and for each request that is not a prompt."""
 _GRACE_S = 1.0
+_CHUNK = 65_536
 _MOST_SHOWN = 300
 _USER = ("HOME", "LOGNAME", "SHELL", "USER", "TERM")
 """Variables about the user that agents need, for example to find their own login."""
@@ -359,3 +360,8 @@ class AgentProcess:
             await self._connection.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(process.wait(), _GRACE_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                # A pipe that was not read to its end stays open.
+                while process.stdout is not None and await process.stdout.read(_CHUNK):
+                    pass

@@ -533,11 +533,11 @@ class AgentSession:
             return Outcome("error", NOT_AWAITED)
         future = asyncio.get_running_loop().create_future()
         self._outcomes[call_id] = future
-        self.requests.approved.changes += changes
-        self.requests.approved.commands += commands
         try:
             if not permission.approve():
                 return Outcome("error", NOT_ONCE)
+            self.requests.approved.changes += changes
+            self.requests.approved.commands += commands
             return await self._outcome(future)
         except asyncio.CancelledError:
             self.cancel()
@@ -553,7 +553,11 @@ class AgentSession:
 
         def note(_: asyncio.Task[Outcome]) -> None:
             self._commands.discard(call_id)
-            if not future.done() and not ending.cancelled():
+            if future.done() or ending.cancelled():
+                return
+            if error := ending.exception():
+                future.set_exception(error)
+            else:
                 future.set_result(ending.result())
 
         ending.add_done_callback(note)

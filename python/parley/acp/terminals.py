@@ -78,6 +78,6 @@ class Terminals:
         self._released.clear()
 
     async def closed(self) -> None:
-        """Wait until all commands have ended."""
+        """Wait until all commands have ended, and their changes are recorded."""
         for terminal in list(self._released.values()):
-            await terminal.wait()
+            await terminal.outcome()
