@@ -260,6 +260,6 @@ def test_the_health_report_names_the_installed_parts(nvim: Child) -> None:
         "Claude: claude-sonnet-5-5 of anthropic: no key. To use the agent: export "
         "ANTHROPIC_API_KEY=..." in text
     )
-    assert re.search(r"mock: ready, 1 tool$", text, re.M)
+    assert re.search(r"mock: ready(, protocol \S+)?, 1 tool$", text, re.M)
     assert re.search(r"Neovim \d+\.\d+\.\d+(-\S+)?$", text, re.M)
     assert "ERROR" not in text
