@@ -41,7 +41,9 @@ end
 counts.autocommands = #vim.api.nvim_get_autocmds({})
 counts.buffers, counts.windows = #vim.api.nvim_list_bufs(), #vim.api.nvim_list_wins()
 counts.channels, counts.handles = #vim.api.nvim_list_chans(), 0
-vim.uv.walk(function() counts.handles = counts.handles + 1 end)
+if vim.fn.has('nvim-0.11') == 1 then  -- 0.10 can abort at a handle of its own
+  vim.uv.walk(function() counts.handles = counts.handles + 1 end)
+end
 return counts
 """
 
