@@ -74,6 +74,11 @@ def opencode_home(home: Path, url: str) -> dict[str, str]:
     file = home / ".config" / "opencode" / "opencode.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(settings))
+    # OpenCode installs this package at each start, unless it seems to be there.
+    (file.parent / "node_modules").mkdir()
+    locked = {"packages": {"": {"dependencies": {"@opencode-ai/plugin": "*"}}}}
+    (file.parent / "package-lock.json").write_text(json.dumps(locked))
+    (file.parent / "package.json").write_text("{}")
     places = {
         "CACHE": ".cache",
         "CONFIG": ".config",
