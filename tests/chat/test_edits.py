@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from parley.chat import attachments
-from parley.chat.edits import add_question, append_notice, apply_edits, begin_question, put_question
+from parley.chat.edits import (
+    add_question,
+    append_notice,
+    apply_edits,
+    begin_question,
+    first_words,
+    put_question,
+    replace_first_line,
+)
 from parley.chat.reader import parse, split_lines
 from parley.chat.rounds import Notice
 from parley.chat.transcript import Attachment
@@ -32,6 +40,30 @@ def test_added_content_goes_below_the_questions_text(
     edited = "\n".join(apply_edits(lines, [put_question(lines, transcript, 0, content)]))
     assert edited.rstrip("\n") == after.rstrip("\n")
     assert len(parse(edited).exchanges) == len(parse(after).exchanges)
+
+
+FIRST_LINES = {
+    "on the marker's line": ("💬: /fix this\n", "new", "💬: new\n"),
+    "below it": ("💬:\n\n/fix\n", "new", "💬: new\n"),
+    "with more below": ("💬: /fix\nmore\n", "new", "💬: new\n\nmore\n"),
+    "by a mark": ("💬: /fix\n", "🤖: no", "💬: 🤖: no\n"),
+}
+
+
+@pytest.mark.parametrize(("before", "text", "after"), FIRST_LINES.values(), ids=FIRST_LINES)
+def test_the_first_line_of_a_question_is_replaced(before: str, text: str, after: str) -> None:
+    lines = split_lines(before)
+    question = parse(before).exchanges[0].question
+    assert question
+    edited = "\n".join(apply_edits(lines, [replace_first_line(lines, question, text)]))
+    assert edited.rstrip("\n") == after.rstrip("\n")
+
+
+@pytest.mark.parametrize("before", ["💬: \n", f"💬:\n\n{LINK}\n"])
+def test_a_question_that_begins_without_text_has_no_first_words(before: str) -> None:
+    question = parse(before).exchanges[0].question
+    assert question
+    assert first_words(split_lines(before), question) is None
 
 
 ADDED = {

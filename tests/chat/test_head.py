@@ -170,3 +170,20 @@ def test_several_keys_are_written_in_one_edit(text: str, values: dict[str, str |
     wanted = {key: value for key, value in known.items() if value is not None}
     assert read_front_matter(after.front_matter).keys == wanted
     assert [e.question.text for e in after.exchanges if e.question] == ["ask"]
+
+
+PUT = {
+    "no front matter": ("💬: ask\n", {"mode": "a"}, "---\nmode: a\n---\n\n💬: ask\n"),
+    "two keys": ("---\ntopic: x\nmode: a\n---\n\n💬: ask\n", {"mode": "b", "model": "m"},
+                 "---\ntopic: x\nmode: b\nmodel: m\n---\n\n💬: ask\n"),
+    "a removed key": ("---\ntopic: x\nmode: a\n---\n\n💬: ask\n", {"mode": None},
+                      "---\ntopic: x\n---\n\n💬: ask\n"),
+    "nothing": ("💬: ask\n", {"mode": None}, "💬: ask\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "values", "after"), PUT.values(), ids=PUT)
+def test_keys_are_put_at_the_top(before: str, values: dict[str, str | None], after: str) -> None:
+    lines = split_lines(before)
+    edits = put_values(lines, parse(before), values)
+    assert "\n".join(apply_edits(lines, edits)).rstrip("\n") == after.rstrip("\n")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,6 +57,16 @@ def test_the_list_is_ordered_by_name() -> None:
     text = skill_list([Skill("b", "second"), Skill("a", "first")], 2_000)
     assert text.endswith("read_skill:\n- a: first\n- b: second")
     assert skill_list([], 2_000) == ""
+
+
+def test_beyond_the_budget_skills_lose_their_descriptions_and_then_their_names() -> None:
+    skills = [Skill("first", "short"), *(Skill(f"skill-{n:03}", "d" * 400) for n in range(100))]
+    text = skill_list(skills, 120)
+    assert "- first: short\n" in text
+    named = len(re.findall(r"skill-\d{3}", text))
+    assert 0 < named < 100
+    assert text.endswith(f", and {100 - named} more")
+    assert skill_list(skills, 10) == ""
 
 
 SKILLS = st.lists(

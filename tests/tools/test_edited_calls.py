@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -44,3 +45,21 @@ def test_only_the_changed_lines_are_sent() -> None:
 
 def test_other_tools_are_not_edited() -> None:
     assert edited_arguments("delete_file", {"path": "x"}, "a", "b") is None
+
+
+CHANGED = {
+    "one of several equal lines": ("a\nb\na\nc\n", "a\nb\nx\nc\n", 1),
+    "two places": ("a\nb\nc\nd\n", "x\nb\nc\ny\n", 2),
+    "an added line": ("a\nb\n", "a\nnew\nb\n", 1),
+    "lines that repeat": ("a\na\na\na\n", "a\nb\na\na\n", 1),
+    "changes around a repetition": ("a\na\nb\na\na\n", "a\nx\nb\ny\na\n", 2),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "parts"), CHANGED.values(), ids=CHANGED)
+def test_a_changed_part_has_enough_lines_around_it(before: str, after: str, parts: int) -> None:
+    edited = edited_arguments("edit_file", {"path": "x"}, before, after)
+    assert edited is not None
+    assert len(edited["edits"]) == parts
+    (edit,) = file_edits("edit_file", edited, is_own=True)
+    assert edit.applied(before) == after
