@@ -19,7 +19,6 @@ from parley.tools.agent_calls import NOT_AWAITED
 from tests.child_processes import until
 from tests.cli.shell import PARLEY, Shell
 from tests.e2e.guest_agents import (
-    CLAUDE,
     CODEX,
     GEMINI,
     LOUD,
@@ -86,7 +85,7 @@ def of_kind(kind: str, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [line for line in lines if line["type"] == kind]
 
 
-@pytest.mark.parametrize("guest", [CODEX, GEMINI, CLAUDE], ids=lambda guest: guest.name)
+@pytest.mark.parametrize("guest", [CODEX, GEMINI], ids=lambda guest: guest.name)
 def test_a_real_agent_asks_waits_runs_and_is_reverted_in_a_shell(
     tmp_path: Path, forks: ForkServer, guest: GuestAgent
 ) -> None:

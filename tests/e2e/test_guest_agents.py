@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import random
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from parley import engine
+from parley.chat.reader import parse
 from parley.runtime.app import App
 from parley.settings.read import read_settings
 from parley.storage.chat_file import TextDocument
@@ -42,6 +44,10 @@ from tests.workspace.trees import work_tree
 
 pytestmark = [pytest.mark.guests, pytest.mark.timeout(180)]
 STOPPED_S = 30.0
+KILLS = int(os.environ.get("PARLEY_KILLS", "2"))
+"""How often each agent is killed; more often takes long."""
+LATEST_S = 3.0
+"""The latest moment of a kill, in seconds after a question."""
 
 
 class GuestDesk(AgentDesk):
@@ -204,6 +210,29 @@ async def test_a_real_agent_that_is_killed_or_does_not_know_the_chat_begins_anew
         assert (await desk.press("yn")).kind == "complete"
         assert desk.files() == {"a.txt": TEXT}
         assert len(desk.news) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found in /proc")
+@pytest.mark.parametrize("guest", AGENTS.values(), ids=AGENTS)
+async def test_a_real_agent_may_be_killed_at_any_moment(tmp_path: Path, guest: GuestAgent) -> None:
+    chance = random.Random(guest.name)
+    async with working(tmp_path, guest) as desk:
+        for _ in range(KILLS):
+            turn = asyncio.ensure_future(desk.ask("Make it loud."))
+            await asyncio.sleep(chance.uniform(0, LATEST_S))
+            for each in list(processes_of(desk.home)):
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            async with asyncio.timeout(STOPPED_S):
+                await turn
+            assert desk.files() == {"a.txt": TEXT}
+            assert not [each for each in parse(desk.text).problems if each.severity == "error"]
+            assert not [
+                call for call in desk.calls if call.choice and call.call.name != "read_file"
+            ]
+        await desk.waits("Make it loud.")
+        assert (await desk.press("ya", which=-1)).kind == "complete"
+        assert desk.files() == {"a.txt": LOUD}
 
 
 @pytest.mark.parametrize("guest", [GEMINI, OPENCODE], ids=lambda guest: guest.name)

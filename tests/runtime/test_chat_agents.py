@@ -69,9 +69,9 @@ class AgentDesk:
     async def respond(self) -> engine.End:
         return await engine.run_turn(self.ports(), self.app.resolve(None))
 
-    async def press(self, key: Choice, rule: Rule = "key") -> engine.End:
-        """Press a key on the first waiting call, and continue."""
-        call = next(p for p in self.calls if p.undecided)
+    async def press(self, key: Choice, rule: Rule = "key", which: int = 0) -> engine.End:
+        """Press a key on the first waiting call, or another one, and continue."""
+        call = [p for p in self.calls if p.undecided][which]
         made = await choose(self.ports(), self.app.resolve(None), call.span.start, Press(key, rule))
         assert made.decided, made.message
         return await self.respond()
