@@ -70,7 +70,7 @@ test: environment
 	  $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
 
 slow: environment
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m slow
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m slow $(ONLY)
 
 branches: environment
 	@PARLEY_BRANCHES=1 .ci/fast .venv

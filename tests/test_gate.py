@@ -67,8 +67,10 @@ def test_a_run_reports_its_skipped_parts_with_the_reason() -> None:
 
 def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:
     lines = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
-    assert {"make test", "make slow", "make guests", "make neovims"} <= set(lines)
-    assert {".ci/wheels", "PARLEY_BRANCHES=1 .ci/pythons 3.13", ".ci/pythons 3.14"} <= set(lines)
+    assert {"make test", "make guests", "make neovims"} <= set(lines)
+    assert any(line.startswith("make slow ") for line in lines)
+    assert any(line.startswith(".ci/wheels ") for line in lines)
+    assert {"PARLEY_BRANCHES=1 .ci/pythons 3.13", ".ci/pythons 3.14"} <= set(lines)
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
