@@ -69,6 +69,14 @@ def rows(nvim: Child) -> list[str]:
     return nvim.screen().split("\n")
 
 
+def first_row_at(nvim: Child, number: int) -> str:
+    """The first row on the screen, after the cursor has moved to this line."""
+    nvim.command(f"normal! {number}G")
+    text = nvim.lines()[number - 1]
+    nvim.until(lambda: text in [row.rstrip() for row in rows(nvim)], "the line on the screen")
+    return rows(nvim)[0]
+
+
 def patient(nvim: Child, home: Path) -> None:
     """A server whose tool ends when `home/go` exists."""
     server = {
@@ -197,8 +205,7 @@ def test_deleting_the_text_below_the_tip_does_not_remove_the_line(
 def test_a_cursor_that_the_user_moved_and_its_window_stay(nvim: Child) -> None:
     ask(nvim, "write 120 words")
     nvim.until(lambda: place(rows(nvim)) == LAST, "the line at the tip")
-    nvim.command("normal! 40G")
-    top = rows(nvim)[0]
+    top = first_row_at(nvim, 40)
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
     assert (nvim.cursor[0], rows(nvim)[0]) == (40, top)
@@ -258,8 +265,7 @@ def test_a_stop_does_not_move_a_cursor_that_the_user_moved(nvim: Child) -> None:
     nvim.until(
         lambda: "Writing" in rows(nvim)[LAST] and "word" in nvim.lines()[-2], "the line at the tip"
     )
-    nvim.command("normal! 40G")
-    top = rows(nvim)[0]
+    top = first_row_at(nvim, 40)
     nvim.command("ParleyStop")
     nvim.until(lambda: nvim.lines()[-1] == "💬: ", "the next question")
     nvim.until_idle()
