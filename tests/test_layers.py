@@ -21,6 +21,7 @@ GROUND = (
     "bounded_files",
     "atomic_files",
     "errors",
+    "frozen",
     "entry_points",
     "paths",
     "hints",

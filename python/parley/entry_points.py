@@ -9,12 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.text import one_line
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class EntryPointError(ParleyError):
     """No package, or more than one package, offers the entry point that a setting refers to."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PackageOffer:
     """A package's offer: `package` is the package's name and version; `target` is a module or an
     object.

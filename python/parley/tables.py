@@ -12,8 +12,10 @@ import math
 import reprlib
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
+
+from parley.frozen import frozen
 
 LARGEST = 2**53
 """Lua and JSON readers round larger numbers, and Python does not print very large ones."""
@@ -26,7 +28,7 @@ _DEEPEST = 16
 _WORD_SHOWN = 128  # a name may have any length, and comparisons take proportional time
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rule:
     """Facts about a field that its type does not express.
 
@@ -62,7 +64,7 @@ def rule(
     return {"rule": Rule(name, noun, least, is_short, is_secret, is_strict, is_internal)}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Flaw:
     """A flaw in a table, and its path, such as `loop.max_iterations` or `agents[1].name`."""
 
@@ -73,7 +75,7 @@ class Flaw:
         return f"{self.path}: {self.text}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """A type of plain values: its nouns, and a function that converts a raw value (or NO_VALUE)."""
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from parley.chat.transcript import ToolCall
+from parley.frozen import frozen
 from parley.tools.client_calls import ApprovedWork
 from parley.tools.results import Outcome
 
@@ -25,7 +25,7 @@ CANCELLED_REQUEST = "the request was cancelled and did not run, because the turn
 REFUSED = "the user did not allow this"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RefusedRequest:
     """The answer to a request that Parley does not carry out."""
 
@@ -53,7 +53,7 @@ class AgentTerminal(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ClientRequest:
     """The call that a request became, its root, the future of the answer, and what the user has
     approved for the session."""

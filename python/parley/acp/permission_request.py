@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from parley.chat.transcript import ToolCall
+from parley.frozen import frozen
 
 CANCELLED = {"outcome": {"outcome": "cancelled"}}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PermissionRequest:
     """The call that an agent asks about, the options that it offers, and the future of the answer."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from parley.chat.grammar import is_escaped
 from parley.chat.transcript import Span, is_blank
+from parley.frozen import frozen
 from parley.text import is_hidden
 
 _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<ticks>`{3,}|~{3,})(?P<info>[^\r]*)\r?")
@@ -34,7 +34,7 @@ _LANGUAGES = frozenset({"asp.net", "vb.net"})
 _LONGEST = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeBlock:
     """A fenced block: the info string of its fence, its lines, and the line of text above it ("" if
     there is none); `span` has the rows from fence to fence.

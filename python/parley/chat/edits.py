@@ -8,7 +8,7 @@ applies an edit, or when.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from parley.chat import attachments, call_lines, grammar, result_bodies, writer
 from parley.chat.page import Page
@@ -34,13 +34,14 @@ from parley.chat.transcript import (
     Transcript,
     is_blank,
 )
+from parley.frozen import frozen
 
 LineDecoder = Sequence[str]
 (BELOW_TIP,) = writer.note_lines(UNFINISHED.text)
 """The line below the tip, where a reply is being written."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edit:
     """The lines from `start` up to `end` (counted from 0, `end` excluded) become `lines`."""
 

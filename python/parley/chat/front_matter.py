@@ -8,12 +8,13 @@ unknown here, and are reported.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.chat.references import own_words
 from parley.chat.transcript import Problem, Severity, Transcript
+from parley.frozen import frozen
 from parley.tables import LARGEST, Flaw, TableReader, names, rule
 
 _MOST_SHOWN = 60
@@ -26,7 +27,7 @@ _IMMODEST = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Keys:
     """The keys allowed in a chat file's front matter."""
 
@@ -55,7 +56,7 @@ _NARROWING = ("tools", "max_tool_calls", "instructions")
 """If these keys were ignored, a chat could do or send more than its file allows."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrontMatter:
     """The valid keys with their values, and the problems of the other keys.
 
@@ -84,7 +85,7 @@ def read_front_matter(raw: str | None) -> FrontMatter:
     return FrontMatter(values, tuple(problems))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class YamlTable:
     """The keys of a YAML text with their values and file lines, or the problem of the whole text."""
 

@@ -5,19 +5,18 @@ A list has thousands of chats, so a heading needs neither the whole text nor its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from parley.chat.front_matter import first_line, first_words, read_front_matter
 from parley.chat.grammar import fit, marker_of
 from parley.chat.reader import parse
 from parley.chat.transcript import SPACING
+from parley.frozen import frozen
 
 LONGEST_TOPIC = 200
 _MOST_TAGS = 20
 _LONGEST_NAME = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatHeading:
     """A chat's topic on one line ("" if it has no question), its tags and its agent's name ("" if
     unknown). All are untrusted text of limited length.

@@ -8,7 +8,7 @@ is being answered. Knows nothing about roles, JSON or models.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from parley.chat.grammar import SUMMARY
@@ -29,6 +29,7 @@ from parley.chat.transcript import (
     ToolCall,
     Transcript,
 )
+from parley.frozen import frozen
 
 NO_QUESTION = "[No question]"
 OMITTED = "[Previous messages omitted]"
@@ -43,7 +44,7 @@ NO_REASON = "This call failed, and nothing says why."
 a bare "Error: " would be just as unhelpful."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallOutcome:
     """A call with its outcome; `id` is the call's id, made unique within the request.
 
@@ -60,7 +61,7 @@ class CallOutcome:
     whole: Attachment | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderCall:
     """A call that the model's provider ran while it wrote the reply, for example a search.
 
@@ -78,7 +79,7 @@ Part: TypeAlias = Text | Thinking | ProviderCall
 """A part of a model's reply before its calls."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class UserTurn:
     """The user's text; never blank.
 
@@ -94,7 +95,7 @@ class UserTurn:
     """Values derived from this turn, cached for as long as the turn exists."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelTurn:
     """One of the model's replies, with the results of its calls; it has text, calls, or both.
 

@@ -5,17 +5,18 @@ Contains only the values and the bounds that apply everywhere.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from parley.errors import SettingsError
+from parley.frozen import frozen
 from parley.tables import rule
 
 Effort: TypeAlias = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 ToolMode: TypeAlias = Literal["auto", "native", "json", "xml", "off"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingSettings:
     """Thinking settings; None keeps the model's default.
 
@@ -29,7 +30,7 @@ class ThinkingSettings:
     show: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallLimits:
     """`max_tool_calls`: per message (one exchange), the short form, or per session (the file)."""
 

@@ -12,9 +12,10 @@ from itertools import islice
 from parley.chat import grammar
 from parley.chat.grammar import Kind
 from parley.chat.transcript import BLANK, UNFIT, Problem, Severity
+from parley.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """A marker line and all lines up to the next marker."""
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import Attachment, Question, Text
+from parley.frozen import frozen
 from parley.text import counted
 
 _REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
@@ -34,14 +34,14 @@ _LANGUAGES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Path:
     """A file, its lines, or the files that match a glob, relative to the working directory."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lines:
     """Lines of a file, counted from 1."""
 
@@ -63,7 +63,7 @@ class Lines:
         return f"{self.path}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceReference:
     """A resource on an MCP server."""
 
@@ -71,7 +71,7 @@ class ResourceReference:
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Live:
     """A text that is not in a file: the working tree's changes, or text from the editor."""
 
@@ -84,7 +84,7 @@ LIVE = (*IN_EDITOR, "diff")
 """The reserved names of live texts; a file with the same name is written as `./diff`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReferenceText:
     """A reference's title with its text or picture, or with the reason why it is missing."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from parley.chat.reader import parse_lines
@@ -30,11 +30,12 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
+from parley.frozen import frozen
 
 _Part = TypeVar("_Part", bound=Question | Result | Text | Thinking | Broken | Note | Attachment)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LineChange:
     """The lines from `start` up to `end` (counted from 0, `end` excluded) became `count` lines."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, TypeAlias
 
@@ -25,6 +24,7 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
+from parley.frozen import frozen
 from parley.text import one_line
 
 NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
@@ -34,7 +34,7 @@ _NOTICE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Notice:
     """Why a turn ended without a complete answer."""
 
@@ -110,7 +110,7 @@ def notes_of(transcript: Transcript) -> Iterator[Note]:
     return (s for answer in answers for s in answer.segments if isinstance(s, Note))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Round:
     """One of the model's replies: its segments in file order, with results inside proposals."""
 

@@ -8,10 +8,11 @@ ignored in `==`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
+from parley.frozen import frozen
 from parley.media import TYPES
 
 Severity: TypeAlias = Literal["error", "warning", "hint"]
@@ -51,7 +52,7 @@ SPACING = " \t\u00a0"
 """Characters that may appear between a marker and its content."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A range of lines in the file, counted from 0; `end` is the line after the last line."""
 
@@ -62,7 +63,7 @@ class Span:
 NOWHERE = Span(-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Problem:
     """A part of the file that could not be interpreted as written.
 
@@ -101,7 +102,7 @@ def _check_text(text: str) -> None:
     _require(not UNFIT.search(text), "text contains NUL or a lone surrogate")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Text:
     """Prose from the user or the model: not empty, without blank lines at either end."""
 
@@ -112,7 +113,7 @@ class Text:
         _check_text(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """Text in the file that is never sent to a model; Parley's notices are notes."""
 
@@ -124,7 +125,7 @@ class Note:
         _require(self.text[0] not in SPACING, "a note must not start with a space")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attachment:
     """A file next to the chat, linked with `label`; `path` is relative to the chat's folder."""
 
@@ -172,7 +173,7 @@ class Attachment:
         return f"[{first}, {self.size}]" if self.size else f"[{first}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thinking:
     """A thinking block from a model; `text` may be None, and `signature` is "" if unsigned.
 
@@ -210,7 +211,7 @@ class Thinking:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolCall:
     """A call as the model made it; `arguments` is the exact streamed text."""
 
@@ -227,7 +228,7 @@ class ToolCall:
         _require(self.index is None or self.index >= 0, "a negative index")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Result:
     """The outcome of a call; `refused` means that the call never ran.
 
@@ -255,7 +256,7 @@ class Result:
         return "\n".join(filter(None, [self.body, *pictures]))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerTask:
     """The id of a task that runs a call on a server; its result will follow."""
 
@@ -266,7 +267,7 @@ class ServerTask:
         _require(TASK_ID.fullmatch(self.id) is not None, "invalid task id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposal:
     """A model's tool call, with its choice and its result; `span` covers only the call's line.
 
@@ -313,7 +314,7 @@ class Proposal:
         return self.result is not None and self.result.status != "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Orphan:
     """A result whose proposal is missing or already has a result; kept, but never sent."""
 
@@ -326,7 +327,7 @@ class Orphan:
         _require(CALL_ID.fullmatch(self.id) is not None, "invalid call id")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Broken:
     """A block with an unreadable marker line, as written; kept, but never sent or run."""
 
@@ -380,7 +381,7 @@ def _no_orphan_of_an_open_call(parts: tuple[Segment, ...]) -> None:
         _require(not is_open, "an orphan result has the id of an open call in its round")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Question:
     """The user's question; if it has no parts, the user has not written it yet."""
 
@@ -398,7 +399,7 @@ class Question:
         return "\n\n".join(part.text for part in self.parts if not isinstance(part, Note))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answer:
     """A model's answer: everything from its marker to the next question or answer."""
 
@@ -427,7 +428,7 @@ class Answer:
         return tuple(call for call in self.calls if call.ran_by is None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Exchange:
     """A question with its answers; the question is None only if the file starts with an answer."""
 
@@ -444,7 +445,7 @@ class Exchange:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Transcript:
     """A whole chat file; `front_matter` is the raw YAML between its `---` lines."""
 

@@ -12,7 +12,6 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from io import StringIO
 from typing import Any, ClassVar
 
@@ -26,6 +25,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from parley.frozen import frozen
 from parley.text import visible
 
 _GROWTH = 8
@@ -139,7 +139,7 @@ class ShownAnswer:
         return shown if page.characters() <= _characters(_SGR.sub("", shown)) else written
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Block:
     """A top-level block; each list item is a block."""
 

@@ -10,7 +10,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from parley import engine
@@ -22,6 +22,7 @@ from parley.cli.terminal import in_the_shell, screen
 from parley.cli.terminal_rows import fit, is_cut, markdown_rows, note_rows, rows
 from parley.display.summary import Chunk
 from parley.display.view import ChatView, call_drawing, details, meanings, prompt
+from parley.frozen import frozen
 from parley.policy.choice import UNREADABLE
 from parley.policy.doubts import Seen, Sighting
 from parley.settings.values import Keys
@@ -67,7 +68,7 @@ class ApprovalDialog:
                 screen().ask([])
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Drawing:
     """A call's rows, in the short form and in the full form."""
 
@@ -86,7 +87,7 @@ class _Drawing:
         return [*self.full[: height - 1], row], False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Area:
     """The drawn rows, the range of drawn calls, and the numbers of the calls drawn in full."""
 

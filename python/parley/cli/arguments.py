@@ -9,13 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from parley import __version__
 from parley.cli.exits import USAGE, exit_codes
 from parley.cli.terminal import complain, screen
+from parley.frozen import frozen
 
 if TYPE_CHECKING:
     from parley.cli.scripted_choices import ScriptedChoice
@@ -87,7 +87,7 @@ class Parser(argparse.ArgumentParser):
             screen().complain(line)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Command:
     """A command: its function, named `module:name` in this room, and its help.
 

@@ -14,7 +14,6 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,7 @@ from parley.cli.respond import respond as respond_one
 from parley.cli.signals import ended_as_by_ctrl_c
 from parley.cli.terminal import PIPE, about, complain, emit, remark, say_line, screen
 from parley.errors import ParleyError
+from parley.frozen import frozen
 
 if TYPE_CHECKING:
     from parley.runtime.app import App
@@ -82,7 +82,7 @@ def _once(files: Sequence[str]) -> Iterator[str]:
             yield file
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatOutcome:
     """How a chat ended."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,6 +13,7 @@ from parley.chat.transcript import Transcript
 from parley.cli.exits import COMPLETE, USAGE
 from parley.cli.terminal import PIPE, chat_path, complain, file_name, read, remark, say
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.storage.forks import write_new
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _Writer: TypeAlias = Callable[[str, Transcript], Iterator[str]]
 HTML = "html"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Form:
     """A form of a chat: its title, its writer, and whether one output can contain several chats."""
 

@@ -9,12 +9,13 @@ from.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 
 from parley import engine
 from parley.chat.transcript import CHOICES, YES, Broken, Choice, Proposal
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.policy.choice import open_calls
 from parley.policy.doubts import Seen, sighting
 from parley.policy.facts import Warned
@@ -22,7 +23,7 @@ from parley.policy.facts import Warned
 _SEEN = "seen "
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ScriptedChoice:
     """One `--choose`: a key, and the call's id ("" for all waiting calls)."""
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from parley.display.summary import Chunk, Chunks
+from parley.frozen import frozen
 
 _COLOURS: Mapping[str, str] = {
     "ParleyTool": "1",
@@ -36,7 +36,7 @@ _MOST_IN_CELL = 8
 """The maximum number of characters in one cell; `text.contained` ensures this limit."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pen:
     """Writes styled text with the escapes that a terminal supports."""
 

@@ -5,8 +5,9 @@ and the modules in `wire` turn replies into frames.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Literal
+
+from parley.frozen import frozen
 
 TEXT_ONLY = "demo-text"
 """The name of a model that refuses tools and pictures, like a small local model."""
@@ -19,7 +20,7 @@ Stop = Literal["end", "calls", "length"]
 _VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallResult:
     """A call that has received its result since the question: raw arguments, result text, types of
     pictures.
@@ -32,7 +33,7 @@ class CallResult:
     pictures: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Dialogue:
     """The conversation that the demo model sees. `seed` depends on the history, and makes ids
     unique.
@@ -56,7 +57,7 @@ class Dialogue:
     searches: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DemoCall:
     """A tool call; `arguments` is the text to stream, which is usually but not always JSON."""
 
@@ -64,7 +65,7 @@ class DemoCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DemoUsage:
     """The tokens of one request; `output` includes `thinking`."""
 
@@ -73,7 +74,7 @@ class DemoUsage:
     thinking: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reply:
     """One of the model's replies: thinking, then hidden thinking, then a web search for
     `query`, then text, then calls."""

@@ -7,7 +7,7 @@ the results since the question; rows know nothing about wire formats.
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -16,6 +16,7 @@ from parley.demo.dialogue import CallResult, DemoCall, DemoUsage, Dialogue, Repl
 from parley.demo.named import IN_TURN, due, named
 from parley.demo.stocks import companies, query_for, query_of, read_quote
 from parley.demo.text_tools import call_text
+from parley.frozen import frozen
 
 SUMMARY_MARK = "📝:"
 _WORDS = "the file is the conversation and every word can be changed by hand"
@@ -41,7 +42,7 @@ Then: what do I know?
 So I say that."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Draft:
     """A proposed reply; `summary` is used if the system prompt asks for a summary line, and `query`
     is a web search."""

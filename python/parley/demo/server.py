@@ -11,7 +11,6 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,6 +26,7 @@ from parley.demo.reading import has_pictures, read_anthropic, read_chat, read_re
 from parley.demo.replies import reply
 from parley.demo.wire import anthropic, openai_chat, openai_responses
 from parley.demo.wire.frames import CREATED
+from parley.frozen import frozen
 
 PACE = 0.02
 _REMEMBERED = 50
@@ -45,7 +45,7 @@ Check = Callable[[str, Body, Mapping[str, str]], Sequence[str]]
 """The reasons to refuse a request, by its path, body and headers."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Api:
     """A format's functions, which read, answer and refuse a request."""
 

@@ -7,10 +7,10 @@ or prose.
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from parley.demo.dialogue import CallResult
+from parley.frozen import frozen
 
 _NAMED = re.compile(
     r"\b(?:google|alphabet|microsoft|apple|amazon|nvidia|meta|tesla|netflix|intel|amd|ibm|oracle|adobe|spotify"
@@ -39,7 +39,7 @@ _SYMBOL = re.compile(r"\b[A-Z]{2,5}\b")
 _NOT_SYMBOLS = frozenset(("USD", "EUR", "JSON", "API", "NASDAQ", "NYSE"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Quote:
     """A price found in a result; `symbol` may be empty."""
 

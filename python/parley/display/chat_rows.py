@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from parley.chat.heading import ChatHeading
 from parley.display.summary import shown_line
+from parley.frozen import frozen
 from parley.text import counted
 
 _TOPIC = 80
@@ -16,7 +16,7 @@ _TAGS = 3
 """The maximum number of tags in a row."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatRow:
     """The texts of a chat's row, without hidden characters; each may be "", except `when`."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Broken, Proposal, Result
+from parley.frozen import frozen
 from parley.policy.choice import UNREADABLE
 from parley.text import contained, counted, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
@@ -48,7 +48,7 @@ _SPELLINGS = {"\t": "→   ", "`": "`"}
 _BRACKETS = str.maketrans("([)]", "‹‹››")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedFile:
     """A file that a call changes, with the numbers of added and removed lines."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import unified_diff
 from pathlib import PurePath
 from typing import Any
@@ -31,6 +31,7 @@ from parley.display.summary import (
     shown_path,
     summary,
 )
+from parley.frozen import frozen
 from parley.policy.approval import Approvals, Lapse, LedgerView, Standing, is_declined
 from parley.policy.choice import Scope, open_calls
 from parley.policy.doubts import OUTDATED, Sighting, caution, sighting
@@ -79,7 +80,7 @@ _SINCE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatView:
     """A chat with all facts that are known when it is drawn; the catalogue is None until the
     servers have started.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from parley.chat import edits
 from parley.chat.edits import Edit
@@ -14,6 +14,7 @@ from parley.engine.calls import explained
 from parley.engine.observation import Observation
 from parley.engine.observe import observe
 from parley.engine.ports import CallRefused, Ports, Resolve, Snapshot
+from parley.frozen import frozen
 from parley.policy import plan
 from parley.policy.approval import Rule, call_key, written_key
 from parley.policy.choice import UNREADABLE, Chosen, Reach, chosen, readable
@@ -35,7 +36,7 @@ _STILL_ASKED = "; approval.ask still asks"
 _SMALL: dict[Choice, Choice] = {"yA": "ya", "yO": "yo"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChoiceMade:
     """A key's effect: whether it decided any calls, and the message for the user."""
 
@@ -50,7 +51,7 @@ class ChoiceMade:
     repeated, it counts."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Press:
     """A choice that the user made with a key or a command."""
 

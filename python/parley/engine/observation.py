@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from parley.chat.history import NO_QUESTION
 from parley.chat.transcript import Broken, Exchange, Proposal, Question, Text
 from parley.engine.ports import ChatSettings, Snapshot
+from parley.frozen import frozen
 from parley.models.request import Request
 from parley.policy import plan
 from parley.policy.approval import LedgerView
@@ -22,7 +23,7 @@ from parley.tools.results import cut
 from parley.tools.search import FIND_TOOLS
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Observation:
     """The document at one moment, with everything that determines the next step."""
 

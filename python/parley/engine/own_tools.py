@@ -6,7 +6,6 @@ The definition of a tool that needs no approval says why (`Tool.unasked`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from parley.chat.transcript import Proposal, Result, Transcript
@@ -17,6 +16,7 @@ from parley.engine.read_resource import read_resource
 from parley.engine.read_result import has_long_results, read_result
 from parley.engine.read_skill import read_skill
 from parley.engine.tool_search import find_tools, narrowed
+from parley.frozen import frozen
 from parley.models.tool_room import ToolRoom
 from parley.policy.turn_limits import invalid_arguments
 from parley.tools.agent_calls import NOT_AWAITED, is_of_agent
@@ -30,7 +30,7 @@ from parley.tools.skill_tool import READ_SKILL
 _Run: TypeAlias = Callable[[Ports, Observation, Tool, dict[str, Any]], Awaitable[Result | None]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offering:
     """The facts that decide which of Parley's own tools a request offers."""
 
@@ -42,7 +42,7 @@ class Offering:
     come earlier in `OWN`. Adds up all sizes, so only the search asks."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnTool:
     """One of Parley's own tools, or one for each server."""
 

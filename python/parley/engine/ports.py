@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
@@ -28,6 +28,7 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.errors import GoneError, ParleyError
+from parley.frozen import frozen
 from parley.models.events import Event, ReplyEvent
 from parley.models.request import Request
 from parley.policy.approval import CallKey, LedgerView
@@ -297,14 +298,14 @@ class Ledger(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerWait:
     """The turn waits for these servers to start; an empty tuple ends the wait."""
 
     servers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MissingTools:
     """The turn continues without these servers' tools; the user already knows the reason."""
 
@@ -316,7 +317,7 @@ class MissingTools:
         return without(self.servers)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallBegan:
     """A call is being sent to its server, or is run by others."""
 
@@ -324,14 +325,14 @@ class CallBegan:
     tool: Tool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskBegan:
     """A call runs on its server as a task, and the document now contains the task's id."""
 
     proposal: Proposal
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallProgress:
     """Progress that a server reported for a call of this tool with these arguments."""
 
@@ -340,7 +341,7 @@ class CallProgress:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallEnded:
     """A call has its result."""
 
@@ -348,7 +349,7 @@ class CallEnded:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRefused:
     """A call does not run; its result contains the reason."""
 
@@ -395,7 +396,7 @@ class Clock(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ports:
     """All ports for one turn."""
 
@@ -412,7 +413,7 @@ class Ports:
     agents: AgentCalls = field(default_factory=NoAgentCalls)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatSettings:
     """The settings for a chat at one moment: agent, request defaults, limits and rules."""
 
@@ -435,7 +436,7 @@ Resolve: TypeAlias = Callable[[Transcript], ChatSettings]
 EndKind: TypeAlias = Literal["complete", "waiting", "stopped", "interrupted", "nothing", "answered"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class End:
     """How a turn ended, with a message for the user ("" for none)."""
 

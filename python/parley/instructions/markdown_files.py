@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -11,6 +11,7 @@ from parley.chat.front_matter import read_yaml
 from parley.chat.page import Page
 from parley.chat.reader import split_lines
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.text import visible
 
 MOST_FRONT_MATTER = 8_000
@@ -21,7 +22,7 @@ _table = lru_cache(maxsize=512)(read_yaml)
 """Front matter is read again before each turn, and the YAML library is slow."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MarkdownFile:
     """The front matter's keys with their values, and the text below it."""
 

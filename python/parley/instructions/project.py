@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+
+from parley.frozen import frozen
 
 OWN_NAME = "AGENTS.md"
 """The user's own file, in the folder of Parley's settings."""
@@ -26,7 +27,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LAST_SIGNS = ".,;:!?)"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Instruction:
     """One file's text, under the name that the model sees."""
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.instructions.markdown_files import read_markdown
 from parley.tables import NO_VALUE, TableReader, rule
 from parley.text import one_line
@@ -28,7 +29,7 @@ _COMMAND = re.compile(r"/(?P<name>\w[^\s]*)(?:[ \t]+(?P<rest>.*))?")
 _VALUE = re.compile(rf"(?P<name>{_ARGUMENT})=(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>\S*))(?:\s+|$)")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placeholder:
     """An argument of a prompt file. A required argument is asked for."""
 
@@ -37,7 +38,7 @@ class Placeholder:
     required: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptFile:
     """A prompt file as read."""
 
@@ -61,7 +62,7 @@ class PromptFile:
         return _PLACEHOLDER.sub(filled, self.body)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _PromptKeys:
     """The keys of a prompt file's front matter; other programs' keys are ignored."""
 
@@ -112,7 +113,7 @@ def _check_names(arguments: Sequence[Placeholder]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SlashCommand:
     """A question's line that may name a prompt: `/name` and the text after it."""
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.instructions.markdown_files import read_markdown
 from parley.text import one_line
 
@@ -26,7 +26,7 @@ the skill with read_skill:"""
 _NAMES_ONLY = "Further skills, without descriptions: {}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Skill:
     """A skill's name and description. If `is_offered` is false, only the user may use the skill."""
 

@@ -15,13 +15,14 @@ import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from parley.bounded_files import whole
 from parley.errors import ServerError
+from parley.frozen import frozen
 from parley.paths import private_file, private_folder
 from parley.secrets import HANDED_OUT
 
@@ -34,7 +35,7 @@ _MOST_SCOPES = 50
 _SECRETS = ("access_token", "refresh_token", "client_secret")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Login:
     """The grants for an exact URL: the received `tokens`, and the `client` to which they belong.
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from parley.clock import PausableClock
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.mcp.plain import plain
 from parley.policy.rate import RateWindow
 from parley.programs import start_folder
@@ -68,7 +68,7 @@ class Elicitor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerRequests:
     """Answers servers' requests; only an `elicitor` can ask the user.
 

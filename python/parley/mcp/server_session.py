@@ -8,11 +8,11 @@ import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from parley.clock import PausableClock
 from parley.errors import ServerError
+from parley.frozen import frozen
 from parley.processes.stderr import StderrTail
 from parley.text import one_line
 from parley.tools.catalogue import Tool
@@ -55,7 +55,7 @@ def cause(error: BaseException) -> BaseException:
     return error
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HttpRefusal:
     """A refusal over HTTP: its status, its text, and whether the session is unknown."""
 

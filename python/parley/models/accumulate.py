@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from parley.chat.call_lines import extra_json
 from parley.chat.grammar import fit
 from parley.chat.transcript import CALL_ID, ToolCall
 from parley.errors import ModelError
+from parley.frozen import frozen
 from parley.models.events import Call
 from parley.models.fields import mapping, number, text
 from parley.models.text_tools.json_scan import JsonScan
@@ -22,7 +22,7 @@ from parley.models.text_tools.json_scan import JsonScan
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PendingCall:
     """A call that is being written: its tool's name ("" if unknown) and its size so far, in
     characters. If it `is_running`, the provider runs its own tool.

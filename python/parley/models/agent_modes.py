@@ -8,10 +8,10 @@ table, and the protocol's plain JSON.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import ModelError
+from parley.frozen import frozen
 from parley.text import one_line
 
 # Tried on 2026-11-24 with @agentclientprotocol/claude-agent-acp 0.101.0, whose mode `auto` wrote a
@@ -31,7 +31,7 @@ _MOST_SHOWN = 60
 _MOST_NAMED = 20
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModeState:
     """The modes, or the models, that a session offers. `option` is the id of the option that sets
     them; "" if they have a method of their own."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
+from parley.frozen import frozen
 from parley.models.agent_modes import option_values
 from parley.text import one_line
 
@@ -18,7 +19,7 @@ _ABOUT_SHOWN = 100
 _MOST = 100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedWord:
     """A mode, a model or a command by the word that the user writes, with a description."""
 
@@ -26,7 +27,7 @@ class OfferedWord:
     about: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentOffer:
     """The words that an agent offers, in its order."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from parley.chat.transcript import ToolCall
+from parley.frozen import frozen
 from parley.text import one_line
 from parley.tools.agent_calls import FileDiff, call_arguments, kind_of_call
 from parley.tools.results import Outcome, outcome
@@ -29,7 +30,7 @@ _MOST_PIECES = 1_000
 _ENDED = ("completed", "failed")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RanByAgent:
     """A call that the agent ran by its own rules, with its outcome. With `is_known`, it was reported
     when it began."""
@@ -39,14 +40,14 @@ class RanByAgent:
     is_known: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentCallBegan:
     """A call that the agent runs by its own rules, and that has not ended yet."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskedCallEnded:
     """Calls that the agent has asked about, by Parley's ids, have this outcome."""
 

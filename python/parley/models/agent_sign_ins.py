@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from parley.frozen import frozen
 from parley.text import one_line, visible
 
 _MOST_METHODS = 10
@@ -25,7 +26,7 @@ SignInKind = Literal["terminal", "variables", "agent"]
 the user is signed in, for example in a browser that it opens."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SignInMethod:
     """A sign-in method. For a terminal, `words` follow the agent's own command; if `command` is
     set, they follow this command instead."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from parley.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentStatus:
     """A process of the agent with this provider's name, which works in `folder`. `problem` is its last
     error, and `stderr` contains its last lines."""

@@ -6,8 +6,9 @@ Never waits. Knows only the text of a failure.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from parley.frozen import frozen
 from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
 PATIENCE = 240
@@ -19,7 +20,7 @@ USUAL_TEMPERATURE = 0.7
 """The approximate default temperature of models; retries lower the temperature from this value."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Attempts:
     """A request's failed attempts and the rules for retries. `errors` has one line per failure."""
 

@@ -7,9 +7,9 @@ names, these are cautious guesses. Knows nothing about requests.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from parley.frozen import frozen
 from parley.models.model_facts import NO_FACTS, ModelFacts
 
 Version: TypeAlias = tuple[int, int]
@@ -49,7 +49,7 @@ _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limit:
     """The limit that a refusal states: the number of tokens that the provider accepts, and how many
     it counted for the prompt and the reply.

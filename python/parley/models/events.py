@@ -8,11 +8,11 @@ any time. Knows nothing about streams or providers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.transcript import Runner, ToolCall
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.tools.results import Outcome
 
 Reason: TypeAlias = Literal[
@@ -20,21 +20,21 @@ Reason: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextDelta:
     """The next piece of the reply's text; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingDelta:
     """The next piece of the current thinking block; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingEnd:
     """The end of one thinking block; blocks never overlap.
 
@@ -46,14 +46,14 @@ class ThinkingEnd:
     redacted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A complete tool call. Calls come when the reply is complete, after all of its text."""
 
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ran:
     """A call that the provider, or an agent by its own rules, has begun to run itself."""
 
@@ -61,7 +61,7 @@ class Ran:
     ran_by: Runner
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RanResult:
     """The outcome of such a call; it may come in the reply after the one with its call.
 
@@ -72,7 +72,7 @@ class RanResult:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cited:
     """A source of the text that came last; the address and the title are the provider's."""
 
@@ -80,7 +80,7 @@ class Cited:
     title: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Usage:
     """The tokens used by the request so far; each report replaces the previous report.
 
@@ -107,7 +107,7 @@ class Usage:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Price:
     """The price of a million tokens of each kind, and of a thousand `searches`; if `cached` is None,
     cached tokens cost as much as other input."""
@@ -125,7 +125,7 @@ class Price:
         return tokens / 1_000_000 + usage.searches * self.searches / 1_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Finished:
     """The end of the reply and the reason; `detail` is the provider's explanation, if it adds
     anything."""
@@ -134,7 +134,7 @@ class Finished:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Paused(Finished):
     """The provider paused its reply. To continue, it needs the content so far as it was sent; a
     turn never sees this event, because the runtime asks for the rest."""
@@ -142,12 +142,12 @@ class Paused(Finished):
     content: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Withdrawn:
     """Withdraws the reply so far, because it failed and another reply will replace it."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RateLimits:
     """The limits from the provider's headers: the names without the provider's prefix, the values
     as sent.
@@ -156,7 +156,7 @@ class RateLimits:
     headers: tuple[tuple[str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Answered:
     """The model that wrote the reply, according to the provider, if its name is not the requested
     one.
@@ -165,14 +165,14 @@ class Answered:
     model: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Aside:
     """A message for the user about the request; not part of the reply."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentPlan:
     """An agent's plan as a Markdown list; each plan replaces the previous one."""
 

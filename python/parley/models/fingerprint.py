@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from parley.chat.front_matter import read_front_matter
@@ -26,6 +25,7 @@ from parley.chat.history import (
 )
 from parley.chat.rounds import Round
 from parley.chat.transcript import Attachment, Proposal, Text, Thinking, ToolCall, Transcript
+from parley.frozen import frozen
 from parley.instructions.project import instruction_block
 from parley.models.memory import memory
 from parley.models.request import Request, goes_back
@@ -47,7 +47,7 @@ _OF_NO_REQUEST = frozenset({"topic", "tags", "forked_from"})
 """Front matter keys that do not affect a request."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fingerprint:
     """A request in digests: `header` covers everything outside the conversation; `units` are the
     conversation's parts in order.

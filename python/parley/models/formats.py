@@ -7,10 +7,11 @@ and the SDKs' names, but never imports an SDK. Knows nothing about keys or hosts
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
+from parley.frozen import frozen
 from parley.models import acp, anthropic, openai_chat, openai_responses
 from parley.models.body_fields import (
     refused_field,
@@ -31,7 +32,7 @@ from parley.tools.convert import Definition
 Raw: TypeAlias = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SDK:
     """A provider's client library: its package, its client class and its default URL."""
 
@@ -50,7 +51,7 @@ class SDK:
         return f"{self.package.upper()}_"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """One wire format.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.history import (
@@ -38,6 +37,7 @@ from parley.chat.omissions import (
     without_thinking,
 )
 from parley.chat.transcript import Attachment, Exchange, Text, Thinking
+from parley.frozen import frozen
 
 RECENT = 3
 """How many exchanges, including the current exchange, stay complete as long as possible."""
@@ -58,7 +58,7 @@ Form: TypeAlias = Literal["bare", "summary", "question", "nothing"]
 """How an older exchange is sent if it is not sent in full; "bare" means without results."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """The turns to send, their `size` and the size of `all` turns in bytes, and what was left out.
 

@@ -5,16 +5,16 @@ Knows neither lists nor names: `None` means that nothing is stated, so the model
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from parley.frozen import frozen
 from parley.models.events import Price
 
 ThinkingType: TypeAlias = Literal["adaptive", "enabled", "disabled", "between_tools"]
 """The values of Anthropic's `thinking.type`."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelFacts:
     """The tokens that a model accepts and writes, how it can think, and what it can see.
 

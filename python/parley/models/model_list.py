@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, get_args
 
 from parley.chat.options import Effort
+from parley.frozen import frozen
 from parley.models.events import Price
 from parley.models.model_facts import NO_FACTS, ModelFacts, ThinkingType
 from parley.tables import LARGEST
@@ -31,7 +32,7 @@ _NAME = re.compile(r"[^\s\[\]\x00-\x1f\x7f]+")
 _PER_MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedModel:
     """A model in a list. `created` is in seconds since 1970, 0 if unknown; `line` is Anthropic's
     name for successive models, such as `opus`; `ends` is the day on which the provider stops
@@ -46,7 +47,7 @@ class ListedModel:
     ends: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ModelList:
     """The models that a provider lists, in alphabetical order, and when it listed them, in seconds
     since 1970. `problem` says why the list is incomplete, or is "".
@@ -63,7 +64,7 @@ class ModelList:
         return named or max(dated, key=lambda entry: entry.created, default=None)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderModels:
     """A provider's list for the user: the models, of any age, and why the list is incomplete or
     old; "" if it is neither.
@@ -74,7 +75,7 @@ class ProviderModels:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListPage:
     """One response with models, and the parameter that asks for the next page, if there is one."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import ToolCall
+from parley.frozen import frozen
 from parley.models import decoder
 from parley.models.accumulate import PartialCall
 from parley.models.encode import encoded, fit_body
@@ -29,7 +30,7 @@ _REASONS: tuple[Reason, ...] = get_args(Reason)
 _LONGEST_NAME = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderRequest:
     """The request to a provider.
 

@@ -16,6 +16,7 @@ from functools import cached_property
 
 from parley.chat.history import ModelTurn, Turn
 from parley.chat.transcript import Attachment
+from parley.frozen import frozen
 from parley.media import PDF
 from parley.models.context_window import claude_version
 from parley.models.model_facts import NO_FACTS, ModelFacts
@@ -46,7 +47,7 @@ def sees(model: str, media_type: str, facts: ModelFacts = NO_FACTS) -> bool:
     return not _BLIND.search(model) and (media_type != PDF or bool(_READERS.search(model)))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Room:
     """A request's limits: the number of pictures, and the base64 bytes of one and of all."""
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from parley.frozen import frozen
 from parley.models.body_fields import OF_USER, REFUSABLE
 from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
@@ -88,7 +89,7 @@ def _number(pattern: re.Pattern[str], words: str) -> int | None:
     return next((int(number) for number in match.groups() if number), None) if match else None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Amendment:
     """A request that was changed after a refusal, so that it may be accepted.
 

@@ -6,13 +6,14 @@ Knows which tools are offered with which history, but no wire format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal
 
 from parley.chat.history import ModelTurn, ProviderCall, Turn
 from parley.chat.omissions import size
 from parley.chat.options import ThinkingSettings
 from parley.chat.transcript import Attachment, Exchange, Thinking, Transcript
+from parley.frozen import frozen
 from parley.instructions.project import Instructions
 from parley.models.context_window import ASSUMED_OUTPUT, BYTES_PER_TOKEN, Limit, context_window
 from parley.models.encode import wire_name
@@ -30,7 +31,7 @@ from parley.tools.catalogue import Catalogue, Tool
 GONE = "This tool was called earlier; it cannot be called now."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextTools:
     """How tools are described in a request's text; in mode `auto`, only if the provider does not
     support tools.
@@ -51,7 +52,7 @@ class TextTools:
         return None if self.mode == "auto" else self.mode
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """A planned request for exchange `at` in the transcript, to a provider's model.
 

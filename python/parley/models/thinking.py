@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.options import Effort, ThinkingSettings
+from parley.frozen import frozen
 from parley.models.context_window import Version, claude_version, context_window, max_output
 from parley.models.model_facts import NO_FACTS, ModelFacts, ThinkingType
 
@@ -139,7 +139,7 @@ def effort_of(budget: int) -> Depth:
     return "low" if budget <= 4_000 else "medium" if budget <= 12_000 else "high"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThinkingFields:
     """A Claude model's thinking in a request: the fields `thinking` and `output_config`, and the
     tokens needed."""

@@ -6,8 +6,8 @@ Knows sizes and names, but not what a tool does or how it was found.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from parley.frozen import frozen
 from parley.models.context_window import BYTES_PER_TOKEN
 from parley.tools.catalogue import Tool
 
@@ -17,7 +17,7 @@ def tokens_of(tools: Iterable[Tool]) -> int:
     return sum(tool.size for tool in tools) // BYTES_PER_TOKEN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolRoom:
     """Limits a request's tools: their tokens (including their schemas), and their number; None
     means no limit.

@@ -6,7 +6,6 @@ Knows texts; does not know windows or files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from parley.display.file_changes_text import (
@@ -17,6 +16,7 @@ from parley.display.file_changes_text import (
     state_text,
 )
 from parley.display.summary import page_line
+from parley.frozen import frozen
 from parley.policy.file_changes import CallPlace, FileChanges
 from parley.tools.line_diff import changed_lines, counts, diff_rows, lines_of, new_line
 
@@ -25,7 +25,7 @@ _PATH = 38
 """The maximum number of characters of a path: a longer one keeps its end."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangedTexts:
     """A changed file with its texts before its standing changes, after them, and now."""
 

@@ -6,12 +6,12 @@ Knows what the forks contain and who may answer in them; Lua opens and asks them
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from parley.chat.fork import fork_for
 from parley.chat.reader import parse_lines
 from parley.engine import NOTHING_ASKED
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.nvim.chat import Chat
 from parley.nvim.copies import write_fork
 from parley.nvim.document import BufferDocument
@@ -23,7 +23,7 @@ from parley.storage.forks import fork_paths, own_path
 _UNSAVED = "save this chat first (:w): the forks are created next to it"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ForkPlace:
     """The place where forks begin: the handle at a question, its row, and the file's line end."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.display.chat_rows import chat_row, left_out
 from parley.display.summary import shown_line
+from parley.frozen import frozen
 from parley.nvim.editor import Editor
 from parley.storage.chat_search import ChatMatch, FoundChats, search
 from parley.storage.known_chats import known_chats
@@ -25,7 +25,7 @@ _SLOW_S = 0.7
 """After this time, Parley tells the user that the search is running."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatList:
     """A list of chats, and a note for the user about the list ("" if there is none)."""
 

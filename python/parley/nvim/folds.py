@@ -7,7 +7,6 @@ only once and is then identified by a number, so redrawing thousands of calls co
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, TypeAlias
 
@@ -27,20 +26,21 @@ from parley.chat.transcript import (
 from parley.display.diff_rows import changed_files, made_files
 from parley.display.summary import SIGNS, ChangedFile, call_row, length, outcome, shown_line
 from parley.display.view import ChatView
+from parley.frozen import frozen
 from parley.text import counted
 
 _BY = {"memory": "remembered", "permission": "allowed", "auto": "by rule"}
 """How to show an approval that the user did not type."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class QuestionStart:
     """The text of a fold that covers the first line of a question."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallStart:
     """The text of a fold that covers a call: the call with its tool's names, and its changes."""
 
@@ -59,7 +59,7 @@ Row: TypeAlias = tuple[int, int, int, bool, str, str]
 """First row, row after the last, text number, whether the fold is open, who approved, call id."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """Folded lines. If the lines are a call, `call` is its id; the first line is also a fold."""
 

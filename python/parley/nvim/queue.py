@@ -7,11 +7,11 @@ chat knows when to ask a question.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from parley.chat.transcript import Question, Transcript
 from parley.errors import GoneError
+from parley.frozen import frozen
 from parley.nvim.document import checked
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import UNKNOWN_TICK, Mirror
@@ -46,7 +46,7 @@ def question_at(transcript: Transcript, row: int | None) -> Question | None:
     return exchange.question
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """A handle's place in a question that can be queued."""
 

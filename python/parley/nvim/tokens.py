@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from parley.frozen import frozen
 from parley.models.events import Price, RateLimits, Usage
 from parley.models.request import Request
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spent:
     """A number of tokens and searches, and their cost if the price is known."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parley.display.summary import page_line
+from parley.frozen import frozen
 from parley.models.agent_status import AgentStatus
 from parley.models.tool_room import ToolRoom, tokens_of
 from parley.text import counted, fence, last_words
@@ -27,7 +28,7 @@ RESOURCES_LISTED = 100
 ALL, SOME, NONE, NEVER = "[x]", "[~]", "[ ]", "[-]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerOffer:
     """The servers, and the tools that a chat may use and does use, as (server, tool)."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from parley.chat.rounds import rounds
 from parley.chat.transcript import REMEMBERING, YES, Choice, Proposal, Transcript
+from parley.frozen import frozen
 from parley.policy.permissions import (
     Permission,
     exact,
@@ -36,7 +37,7 @@ can be collected.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallKey:
     """Everything that an approval is bound to, besides the chat. If any part differs, the approval
     is void."""
@@ -52,7 +53,7 @@ class CallKey:
     """The digest of the texts that the approved diff was computed from; "" if there is no diff."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Entry:
     """One approval in the ledger, and its state."""
 
@@ -62,7 +63,7 @@ class Entry:
     state: State = "live"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LedgerView:
     """The ledger's records of one chat. `proposals` contains each proposal as often as Parley wrote
     it into the file.
@@ -110,7 +111,7 @@ def all_proposals(transcript: Transcript) -> list[Proposal]:
     ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Lapse:
     """An approval, or a model's proposal, that is void because its tool's definition changed."""
 
@@ -122,7 +123,7 @@ class Lapse:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Counts:
     """Counts for a chat and its ledger, by call (id, arguments) or by proposal (with its name)."""
 
@@ -156,7 +157,7 @@ class _Counts:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approvals:
     """The standing of each proposal of one chat."""
 
@@ -395,7 +396,7 @@ def _same_call(key: CallKey, proposal: Proposal, tool: Tool) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decision:
     """An approval given without asking, and its rule in words."""
 

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import YES, Broken, Choice, Exchange, Proposal, Transcript
+from parley.frozen import frozen
 from parley.policy.approval import Approvals
 from parley.policy.plan import waiting
 
@@ -27,7 +27,7 @@ REACH: dict[Scope, dict[Choice, Reach]] = {
 or all calls in the answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chosen:
     """The proposals that a key decides, or a message that says why there are none."""
 

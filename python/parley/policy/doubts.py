@@ -8,10 +8,11 @@ first approval only warns; the next approval, given after the warning, decides.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import YES, Problem, Proposal
+from parley.frozen import frozen
 from parley.policy.approval import Approvals, written_key
 from parley.policy.choice import open_calls
 from parley.policy.permissions import Memory, memory_of
@@ -34,7 +35,7 @@ _SAYS: dict[Kind, str] = {
 _LONGEST_NAME = 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Sighting:
     """A call as drawn for the user who decides."""
 
@@ -49,7 +50,7 @@ class Sighting:
     """The digest of the texts that its diff was computed from; "" if there is no diff."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Seen:
     """The calls that the user has had on the screen, and for how many seconds each."""
 
@@ -61,7 +62,7 @@ class Seen:
         return seconds >= self.least
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Doubt:
     """A reason why a call's approval does not count yet."""
 

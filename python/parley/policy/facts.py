@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import Choice
+from parley.frozen import frozen
 from parley.policy.approval import CallKey, Rule
 
 Call: TypeAlias = tuple[str, str]
@@ -13,7 +13,7 @@ Call: TypeAlias = tuple[str, str]
 What: TypeAlias = Literal["asked", "declined", "refused", "warned"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approved:
     """Calls were approved; each approval revokes its call's earlier live approvals."""
 
@@ -23,28 +23,28 @@ class Approved:
     """The reason, if Parley did not ask."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Revoked:
     """The live approvals of the calls with these ids are void."""
 
     call_ids: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Disowned:
     """Calls were refused; if they are reopened, only the user can decide on them."""
 
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Removed:
     """Calls are removed from the file, with their results if they ran."""
 
     calls: tuple[Call, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Explained:
     """Why calls (id, tool, reason) wait or do not run; a repeated reason is recorded once."""
 
@@ -52,7 +52,7 @@ class Explained:
     calls: tuple[tuple[str, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Proposed:
     """Parley wrote proposals (id, name, arguments) from a model's reply; `keys` contains their
     tools.
@@ -62,21 +62,21 @@ class Proposed:
     keys: tuple[CallKey, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replied:
     """The model replied to the last request; `units` are the digests of the reply's parts."""
 
     units: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Warned:
     """The user was warned about calls (id, arguments, text), or about a question's references."""
 
     warnings: tuple[tuple[str, str, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unwarned:
     """The user has acted on warnings, so Parley shows them again next time."""
 

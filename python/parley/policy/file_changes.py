@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.chat.transcript import Transcript
+from parley.frozen import frozen
 from parley.policy.reverts import ChangeHistory, RecordedChange
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangingCall:
     """The call that made a change, as the ledger knows it."""
 
@@ -25,7 +25,7 @@ class ChangingCall:
     """Its number, from 1, among the runs in this chat with the same id and arguments."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPlace:
     """Where a change comes from, for the user."""
 
@@ -35,7 +35,7 @@ class CallPlace:
     """The tool's name; "" if nothing is known about the call."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileChanges:
     """A file's changes, in their order; the file keeps its identity when a call moves it."""
 

@@ -7,9 +7,10 @@ gives one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
+from parley.frozen import frozen
 from parley.policy.previews import CallPreview
 from parley.text import one_line
 from parley.tools.agent_calls import is_of_agent
@@ -86,7 +87,7 @@ def exact(arguments: str) -> str | None:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Permission:
     """The user's yes to later calls of a tool as it is defined now."""
 
@@ -182,7 +183,7 @@ def _named(names: Sequence[str]) -> str:
     return one_line(names[0], _LONGEST_NAME) if len(names) == 1 else f"{len(names)} tools"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Offer:
     """A permission that the user may give for a call, and its name in the list."""
 

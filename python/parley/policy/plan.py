@@ -6,12 +6,13 @@ remembers and never acts: the loop takes the step, writes its outcome into the f
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from parley.chat.history import DECLINED
 from parley.chat.rounds import Round, last_notice, rounds, rounds_since_resumption
 from parley.chat.transcript import Answer, Broken, Exchange, Proposal, Result, Transcript
+from parley.frozen import frozen
 from parley.policy import turn_limits as lim
 from parley.policy.approval import (
     Approvals,
@@ -32,64 +33,64 @@ from parley.tools.search import available
 _NOW_KNOWN = " You were sent only the name of this tool; its parameters are there now."
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AwaitQuestion:
     """There is no question."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StartAnswer:
     """The question has no answer yet: write the line that starts one."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AskModel:
     """The model must reply, and only in prose unless `tools_on`."""
 
     tools_on: bool
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settle:
     """These calls receive results without being run."""
 
     results: tuple[tuple[Proposal, Result], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Decide:
     """Memory or a rule approves these calls."""
 
     decisions: tuple[Decision, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AwaitChoices:
     """The user must decide on these calls first."""
 
     proposals: tuple[Proposal | Broken, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RunTools:
     """All calls are decided: run these calls, and collect the results of tasks."""
 
     proposals: tuple[Proposal, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resume:
     """The answer ended in a notice: remove its unfinished parts, then continue."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stop:
     """The loop ends with a notice."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Complete:
     """The answer is complete."""
 
@@ -108,7 +109,7 @@ Step: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Situation:
     """Everything that a step depends on; `at` is the number of the current exchange."""
 

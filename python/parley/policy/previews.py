@@ -8,11 +8,13 @@ or how a diff is drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
+from parley.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class FilePreview:
     """One file, before and after a call."""
 
@@ -28,7 +30,7 @@ class FilePreview:
     """Values derived from this change, cached for as long as it exists."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPreview:
     """What a call would do now."""
 

@@ -6,16 +6,17 @@ A revert is a change, too: it is recorded, and can be reverted. Knows digests; d
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+
+from parley.frozen import frozen
 
 ChangeKind: TypeAlias = Literal["edit", "command", "revert"]
 ChangeState: TypeAlias = Literal["begun", "done", "failed"]
 """`begun`: the process ended before it could record the outcome; the file tells."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RecordedChange:
     """One change of one file, as the ledger records it before the file is written."""
 
@@ -44,7 +45,7 @@ class RecordedChange:
         return self.moved_to or self.path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeHistory:
     """A change by a call, and what was done to it since."""
 

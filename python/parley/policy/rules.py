@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote
 
+from parley.frozen import frozen
 from parley.policy.expressions import fits
 from parley.policy.permissions import is_command
 from parley.tables import rule
@@ -22,7 +23,7 @@ OF_PROJECT = "project:"
 _ESCAPED_TWICE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Pattern:
     """A `server/tool` glob, with regular expressions that whole argument values must match."""
 
@@ -109,7 +110,7 @@ def _texts_of(value: Any) -> Iterator[str]:
             yield from (text for inner in value.values() for text in _texts_of(inner))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Rules:
     """The rules for all chats: `approval.auto`, `approval.deny`, `approval.auto_read_only`,
     `approval.ask`."""

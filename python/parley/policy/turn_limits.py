@@ -6,10 +6,9 @@ made; refused calls never count. Knows no clock: the loop limits how long a turn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from parley.chat.rounds import Round, rounds_since_resumption
 from parley.chat.transcript import Answer, Exchange, Proposal, Result, Transcript
+from parley.frozen import frozen
 from parley.text import counted
 
 UNKNOWN_TOOL = "Unknown tool"
@@ -23,7 +22,7 @@ def invalid_arguments(why: str) -> str:
     return f"{INVALID_ARGUMENTS}: {why.removeprefix(f'{INVALID_ARGUMENTS}: ')}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """The limits in the settings `max_tool_calls`, `loop.*` and `safety.*`; None means no limit."""
 

@@ -13,13 +13,14 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from parley.bounded_files import whole
 from parley.errors import ModelError
+from parley.frozen import frozen
 from parley.iterators import closing
 from parley.models.formats import ACP, PACKAGE
 from parley.models.model_list import (
@@ -55,7 +56,7 @@ _MOST_OF_A_FILE = 8_000_000
 _ANTHROPIC_PAGE = "/v1/models?limit=1000"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListFailure:
     """Why a provider's list cannot be fetched, and what to do, on one line each."""
 

@@ -18,12 +18,12 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from parley.entry_points import PROVIDER_GROUP, EntryPointError, PackageOffer, offer
 from parley.errors import ModelError
+from parley.frozen import frozen
 from parley.iterators import closing
 from parley.models.package import Provider, ProviderEvent, ProviderRequest
 from parley.models.refusals import SHORTEN, says_too_long
@@ -263,7 +263,7 @@ def _iterator(events: object) -> AsyncIterator[ProviderEvent]:
     return aiter(events)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _End:
     """The end of a reply, with its error, if any."""
 

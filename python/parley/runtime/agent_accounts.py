@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from parley.acp.agent_processes import AgentProcesses
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.models.agent_sign_ins import SignInMethod
 from parley.programs import program, working_folder
 from parley.settings.values import ProviderSettings
@@ -22,7 +23,7 @@ SIGN_IN_S = 600.0
 """The time limit for a sign-in that the agent itself carries out, for example in a browser."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TerminalCommand:
     """A command for a terminal, with all of its variables; it starts in `folder`."""
 

@@ -11,10 +11,11 @@ import os
 import stat
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.policy.approval import CallKey
 from parley.runtime.recording import CallRecorder
 from parley.tools.file_edits import file_edits
@@ -28,7 +29,7 @@ _MAY_CHANGE_ANY = ("edit", "delete", "move", "execute", "other")
 _NO_FILE = SnapshotChange("", None, None, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentChanges:
     """Watches the files of one call."""
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.errors import ParleyError, SettingsError
+from parley.frozen import frozen
 from parley.programs import program, start_folder, working_folder
 from parley.text import one_line
 from parley.tools.passed_servers import PassedServer, PassedServers, passed_server, unfit
@@ -18,7 +18,7 @@ from parley.tools.selection import may_take
 from parley.tools.server_settings import ServerSettings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentServers:
     """The servers in the settings, for agents whose chats are in `folder`."""
 

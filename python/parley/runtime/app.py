@@ -10,7 +10,7 @@ import gc
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from parley.chat.transcript import Transcript
 from parley.clock import PausableClock
 from parley.demo import PACE_HEADER
 from parley.errors import ModelError, ParleyError
+from parley.frozen import frozen
 from parley.instructions.project import Instructions
 from parley.instructions.skills import skill_list
 from parley.mcp.callbacks import Elicitor
@@ -94,7 +95,7 @@ if TYPE_CHECKING:
     from parley.runtime.reverting import Reverter
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FrontEnd:
     """What a front end offers: it shows servers' forms, and asks about files elsewhere.
 
@@ -113,7 +114,7 @@ class FrontEnd:
     may_read_hidden: Callable[[Path], Awaitable[bool]] = nobody_asked
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProgramObjects:
     """What a program that uses Parley as a library passes as objects.
 

@@ -8,11 +8,11 @@ are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.chat.front_matter import read_front_matter
 from parley.chat.transcript import Transcript
+from parley.frozen import frozen
 from parley.instructions.project import (
     OWN_NAME,
     Instruction,
@@ -33,7 +33,7 @@ OF_PROGRAM = "the program"
 """The name of the instructions that a program gives as text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProjectInstructions:
     """The instructions for a chat now: the ones in use, and the files to which the user has not
     agreed.

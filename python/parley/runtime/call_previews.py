@@ -9,13 +9,14 @@ import asyncio
 import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from parley.bounded_files import whole
 from parley.chat.transcript import Proposal
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.policy.approval import is_declined, written_key
 from parley.policy.permissions import is_command, is_of_workspace
 from parley.policy.previews import CallPreview, FilePreview, Previews
@@ -46,7 +47,7 @@ _MOST_PATHS = 100
 _ANNOUNCED = "the agent has announced this change, and makes it itself"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallPreviews:
     """Implements the engine's source of previews."""
 

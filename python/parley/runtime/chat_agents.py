@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.acp.agent_processes import AgentProcesses
 from parley.acp.client_request import AgentTerminal, ClientRequest
 from parley.chat.front_matter import read_front_matter
+from parley.frozen import frozen
 from parley.mcp.server_session import Progress
 from parley.models.events import Event
 from parley.models.request import Request
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from parley.workspace.toolbox import Workspace
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatAgents:
     """Implements the engine's port for agents, and parts of its ports for models and tools."""
 

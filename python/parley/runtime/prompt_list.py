@@ -6,17 +6,17 @@ A file's text can be used only when the user has agreed to it; `needs_trust` say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from parley.chat.grammar import fit
 from parley.chat.transcript import is_blank
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.mcp.servers import Servers
 from parley.storage.prompt_folders import OfferedPrompt, PromptFolders
 from parley.tools.prompts import Prompt, PromptArgument
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptEntry:
     """A prompt by the name that the user types: `name` for a file, `server/name` for a server."""
 

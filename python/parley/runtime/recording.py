@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from parley.frozen import frozen
 from parley.policy.reverts import ChangeKind, RecordedChange
 from parley.storage.changed_files import ChangedFiles
 from parley.storage.checkpoints import Checkpoints
@@ -16,7 +16,7 @@ from parley.workspace.planning import PlannedChange
 from parley.workspace.snapshots import SnapshotChange
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallRecorder:
     """Implements the workspace's recorder for one call."""
 

@@ -6,16 +6,16 @@ The caller provides the function that asks; `models.broken_replies` decides what
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 
 from parley.errors import ModelError
+from parley.frozen import frozen
 from parley.iterators import closing
 from parley.models.broken_replies import ReplyReplacement
 from parley.models.events import Event
 from parley.policy import status_texts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ReplyRetries:
     """How many times to ask again; `can_take_back` is false if text that was shown cannot be
     replaced.

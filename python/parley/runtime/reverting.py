@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.paths import state_folder
 from parley.policy.file_changes import ChangingCall, FileChanges, not_made
 from parley.policy.reverts import ChangeHistory, RecordedChange, histories, reverted
@@ -29,7 +30,7 @@ from parley.workspace.planning import FileState, PlannedChange, state_of
 from parley.workspace.writing import ChangedError, carry_out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RevertConflict:
     """A file that has changed since the call changed it."""
 
@@ -55,7 +56,7 @@ class RevertOutcome:
     """Remarks on reverted files."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reverter:
     """Reverts changes of one chat."""
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
+
+from parley.frozen import frozen
 
 Record: TypeAlias = tuple[float, str, Mapping[str, Any]]
 """A record: its time (seconds since 1970), kind and facts."""
@@ -20,7 +22,7 @@ FOR_TOPIC = "topic"
 """The purpose of a request for a title."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ToolTotals:
     """A tool's calls: how many ran, succeeded at the first attempt, failed or were refused, and how
     long they took.
@@ -48,7 +50,7 @@ class ToolTotals:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Totals:
     """A chat's requests (including requests for a status), with tokens and seconds, and its tools.
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from parley.acp.client_request import (
     RefusedRequest,
 )
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.mcp.server_session import Progress
 from parley.policy.approval import CallKey
 from parley.runtime.call_previews import announced_base
@@ -57,7 +57,7 @@ _EDITED = (
 _REWORDED = "the call in the chat is not the one that was requested, so it did not run"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkspaceClient:
     """Implements the client's tools for one chat."""
 

@@ -9,12 +9,13 @@ import tomllib
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from parley.bounded_files import whole
+from parley.frozen import frozen
 from parley.models.text_tools.template import PACKAGE_PREFIX, load_templates
 from parley.paths import config_path
 from parley.settings.read import read_settings
@@ -33,7 +34,7 @@ with each further line.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingsFile:
     """The settings file as read: its text, its table, and its problems."""
 

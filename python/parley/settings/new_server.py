@@ -11,12 +11,13 @@ import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
 from parley.bounded_files import whole
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.paths import config_path
 from parley.settings.load import settings_file
 from parley.settings.read import read_settings
@@ -29,7 +30,7 @@ USAGE = "NAME -- COMMAND, NAME --url URL or NAME --from FILE"
 _OPTIONS = ("--url", "--from")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NewServer:
     """The user's request: a name, and a command, an address, or another program's file."""
 

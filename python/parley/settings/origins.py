@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from parley.frozen import frozen
 from parley.paths import chats_folder
 from parley.programs import program_name
 from parley.settings.load import ABSENT, SettingsFile
@@ -43,7 +44,7 @@ kept.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SettingOrigin:
     """A setting: its value as plain JSON, and its origin."""
 

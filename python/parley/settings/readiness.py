@@ -8,12 +8,12 @@ agents and providers in the settings. It is not in `policy`, which does not know
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from parley.chat.front_matter import read_front_matter, trouble
 from parley.chat.transcript import Transcript, is_blank
 from parley.engine import NOTHING_ASKED
+from parley.frozen import frozen
 from parley.settings.resolve import agent_of
 from parley.settings.values import DEMO, Settings
 from parley.tables import any_of
@@ -29,7 +29,7 @@ Reason: TypeAlias = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ready:
     """A turn may begin; if there is a `hint`, show it first."""
 
@@ -40,7 +40,7 @@ class Ready:
     """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Refusal:
     """No turn may begin; `problem` explains why, or is a chat's wish for an unconfirmed agent."""
 

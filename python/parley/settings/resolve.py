@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from parley.chat.front_matter import FrontMatter, read_front_matter
 from parley.chat.options import CallLimits, ToolMode
 from parley.chat.transcript import Transcript
 from parley.engine import ChatSettings
+from parley.frozen import frozen
 from parley.instructions.project import Instructions, instruction_block
 from parley.models.context_window import known_window
 from parley.models.formats import of_kind
@@ -54,7 +55,7 @@ _OF_AGENTS = Loop(max_iterations=1000, max_consecutive_errors=1000, timeout_s=4 
 agents work for a long time, and have their own limits."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ListedAgent(Agent):
     """An agent with the model that it uses, and what its provider's list states about the model."""
 

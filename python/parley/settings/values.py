@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Literal, NewType, Self
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.errors import SettingsError
+from parley.frozen import frozen
 from parley.models.events import Price
 from parley.models.formats import ACP, apis, kinds
 from parley.models.model_list import is_model_name
@@ -47,7 +48,7 @@ HIDDEN = "…"
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ProviderSettings:
     """A provider of models; `kind` is the wire format. The key comes from a variable or a command.
 
@@ -151,7 +152,7 @@ def key_source(provider: ProviderSettings) -> str:
     return f"key found in {provider.key_variable}" if provider.key_variable else "needs no key"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentLoop:
     """Limits for one agent's answers. If a field is None, the setting in `loop` applies."""
 
@@ -160,7 +161,7 @@ class AgentLoop:
     timeout_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AgentLimits:
     """More limits for one agent's answers. If a field is None, the setting applies.
 
@@ -172,7 +173,7 @@ class AgentLimits:
     max_tokens_per_request: int | None = field(default=None, metadata=rule(least=1))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Agent:
     """An agent that answers chats. If a field is None, the setting with the same name applies.
 
@@ -201,7 +202,7 @@ class Agent:
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """Limits for the tool calls in an answer."""
 
@@ -212,14 +213,14 @@ class Loop:
     result_max_bytes: int = 102400
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Retry:
     """`broken_replies`: how many times to ask again if a reply breaks off."""
 
     broken_replies: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Safety:
     """Limits that neither agents nor files can raise."""
 
@@ -235,7 +236,7 @@ TOOLS_TOKENS = 8_000
 """How many tokens tools may take for a model whose window is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tools:
     """How many tokens tool schemas may take; of any further tools, a model receives only the
     names.
@@ -244,7 +245,7 @@ class Tools:
     budget_tokens: int | None = field(default=None, metadata=rule(least=0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Approval:
     """Rules for all chats. `deny` beats `ask`, `ask` beats the user's permissions, and these beat
     `auto`.
@@ -259,7 +260,7 @@ class Approval:
     ask: tuple[Pattern, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptTools:
     """Tools as text: how to retry failed calls.
 
@@ -274,14 +275,14 @@ class PromptTools:
     templates: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Xml:
     """Calls between tags: `single` reads only the first call in a reply."""
 
     filter: Literal["single", "unlimited"] = "single"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Status:
     """`llm`: a model describes a running tool's work in a sentence. `model`: the model for that.
 
@@ -293,7 +294,7 @@ class Status:
     notify: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LogSettings:
     """`keep_days`: for how many days Parley keeps the records of calls, choices and requests; 0
     means forever.
@@ -302,7 +303,7 @@ class LogSettings:
     keep_days: int = field(default=365, metadata=rule(least=0))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChoiceKeys:
     """The key for each choice; false or "" for no key. If `enabled` is false, there are no keys."""
 
@@ -315,7 +316,7 @@ class ChoiceKeys:
     yN: Key = Key("yN")  # noqa: N815
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Keys:
     """`scope`: how to select the calls to which a choice key applies. The other settings are keys
     ("" for no key).
@@ -338,7 +339,7 @@ class Keys:
     choices: ChoiceKeys = field(default_factory=ChoiceKeys)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Highlight:
     """`treesitter`: highlight chats with Treesitter if its Markdown parser is installed and nothing
     else highlights the buffer with Treesitter already.
@@ -347,7 +348,7 @@ class Highlight:
     treesitter: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mcp:
     """The MCP servers; `config_file` is the path of a file with more servers; `mock` offers the
     mock server in all chats.
@@ -361,7 +362,7 @@ class Mcp:
     start: Literal["lazy", "chat"] = "lazy"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkspaceSettings:
     """Parley's own file and command tools. `enabled`: offer them in any folder (true), in none
     (false), or only in a Git work tree or if `root` is set ("project").
@@ -382,7 +383,7 @@ class WorkspaceSettings:
     save: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillSettings:
     """Skills. `enabled`: offer the user's skills and the project's to models that have tools.
     `budget_tokens`: how many tokens the list of names and descriptions may take.
@@ -465,7 +466,7 @@ AGENTS: tuple[Agent, ...] = (
 DEMO = "Demo"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Settings:
     """All settings, with their defaults."""
 

@@ -14,7 +14,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 from typing import TypeVar
@@ -22,6 +21,7 @@ from typing import TypeVar
 from parley.chat.attachments import attachment_of, is_name, linked
 from parley.chat.transcript import Attachment, Problem, Transcript
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line, size_text
 
@@ -49,7 +49,7 @@ class _NotReadError(ParleyError):
     """The reason why an attachment is not used."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Seen:
     """A file's state when it was read; another file with the same name is not trusted."""
 

@@ -6,9 +6,9 @@ Knows numbers and the reasons for leaving something out; other modules read file
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.media import PICTURE_BYTES
 from parley.storage.patterns import SearchBudget
 from parley.text import size_text
@@ -16,7 +16,7 @@ from parley.text import size_text
 MORE, MORE_PICTURES = "more", "too many pictures"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Bounds:
     """Limits for one question: on references, texts and bytes, and on the files examined."""
 

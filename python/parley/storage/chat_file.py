@@ -11,7 +11,6 @@ import asyncio
 import os
 import stat
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.atomic_files import folder_of, replace_file
@@ -22,6 +21,7 @@ from parley.chat.rounds import is_unfinished
 from parley.chat.transcript import Exchange, Question, Transcript
 from parley.engine import Change, Snapshot
 from parley.errors import GoneError, ParleyError
+from parley.frozen import frozen
 from parley.storage.content import bytes_of, content, decoded, encoded
 
 _SAVE_AFTER_S = 0.5
@@ -30,7 +30,7 @@ writing take less than a second.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spelling:
     """The properties of a file that its lines do not show: line endings, and a byte order mark."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.chat.grammar import marker_of
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.storage.content import opening
 from parley.storage.known_chats import ChatCensus, KnownChat
 
@@ -24,7 +24,7 @@ _BEFORE = 30
 _STARTS = ("/", "~/", "./", "../")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatMatch:
     """A chat that was found; in a search for words, with the found line (from 1) and its text."""
 
@@ -33,7 +33,7 @@ class ChatMatch:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FoundChats:
     """The chats that a search has found, newest first, and whether it ended early."""
 
@@ -46,7 +46,7 @@ class FoundChats:
     """The folders that did not reply."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Query:
     """What a chat has to have: all tags, a place in all folders, and all words in its text."""
 

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from parley.bounded_files import whole
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.instructions.project import (
     DEEPEST_IMPORT,
     MOST_BYTES,
@@ -38,7 +39,7 @@ OWN_PREFIX = "the user's own "
 """The beginning of the names of the user's own files, which may be anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InstructionFile:
     """A file with instructions and its imports, as last read.
 

@@ -12,13 +12,13 @@ import stat
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from parley.bounded_files import both_ends
 from parley.chat.heading import ChatHeading, heading_of
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.storage.folder_visits import PATIENCE_S, visit_all
 from parley.storage.ledger import Database
 
@@ -50,7 +50,7 @@ Look: TypeAlias = Callable[[str], os.stat_result]
 """Returns the state of a file, without following a link. Raises OSError."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownChat:
     """A chat in a list."""
 
@@ -70,7 +70,7 @@ class KnownChat:
         return Path(self.file)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChatCensus:
     """All known chats, newest first, and the folders that did not reply. Also counts the work: the
     files that were examined, and those that were opened.

@@ -7,10 +7,10 @@ after the user has agreed to its exact content; until then, it is only listed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.instructions.prompt_files import PROMPT_SUFFIXES, PromptFile, prompt_name, read_prompt
 from parley.paths import config_path
 from parley.storage.text_folders import ProjectRoom, content_of, names_in
@@ -22,7 +22,7 @@ PROJECT_PROMPTS = (".parley/prompts", ".github/prompts")
 _SHARED = ".github"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedPrompt:
     """A prompt, its file, and why it cannot be used ("" if it can)."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.bounded_files import beginning
@@ -17,6 +16,7 @@ from parley.chat.references import (
     ReferenceText,
     language_of,
 )
+from parley.frozen import frozen
 from parley.media import kind_of
 from parley.storage.bounds import LeftOutError, RoomLeft, too_large
 from parley.text import visible
@@ -26,7 +26,7 @@ _BEGINNING = 16
 _READ_ONLY = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NamedPicture:
     """A picture or a PDF to attach."""
 

@@ -13,7 +13,6 @@ import asyncio
 import stat
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -29,6 +28,7 @@ from parley.chat.references import (
     name_of,
 )
 from parley.errors import ParleyError, ServerError
+from parley.frozen import frozen
 from parley.media import PICTURE_BYTES, kind_of
 from parley.storage.attachment_files import ChatAttachments
 from parley.storage.bounds import Bounds, LeftOutError, RoomLeft, too_large
@@ -56,7 +56,7 @@ def all_guarded(_: str) -> str:
     return "hidden"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class HiddenFiles:
     """Which hidden files a question may include. `guard` returns why a path below the working
     directory must never be included, as an adjective, or "". `may_read` asks the user about any
@@ -73,7 +73,7 @@ class HiddenFiles:
         return "" if await self.may_read(path) else IS_HIDDEN
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class EditorText:
     """A file's text in the editor: its path ("" if it has none yet), its title and the text."""
 

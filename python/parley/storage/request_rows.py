@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from parley.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestRow:
     """A request sent at `at` (seconds since 1970), with the model's reply, as digests.
 

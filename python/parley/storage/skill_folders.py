@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.instructions.skills import SKILL_FILE, Skill, read_skill_file
 from parley.paths import config_path
 from parley.storage.reference_files import text_of
@@ -30,7 +31,7 @@ _DEEPEST = 4
 _MOST_SHOWN = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillFolder:
     """A skill and its folder. `texts` are the files that a model can read, by their paths in the
     folder; they are read only for a project's skill.
@@ -180,7 +181,7 @@ class SkillFolders:
         return f"{text_of(content).rstrip()}\n\n[This skill's folder is {folder}.{more}]"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SkillText:
     """A file in a skill's folder, by its path there."""
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from parley.frozen import frozen
 from parley.storage.ledger import LedgerFile
 from parley.tools.mcp_files import digest
 
@@ -28,7 +28,7 @@ UPDATE trusted_texts SET content = NULL WHERE content IS NOT NULL AND path NOT I
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OfferedText:
     """A project's text to which the user may agree.
 

@@ -11,11 +11,11 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from parley.frozen import frozen
 from parley.tools.catalogue import Catalogue, Tool, canonical
 
 FileDiff: TypeAlias = Mapping[str, str | None]
@@ -112,7 +112,7 @@ def call_arguments(
     return json.dumps(fields, separators=(",", ":"), allow_nan=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class AnnouncedDiff:
     """A diff in a call's arguments; with `is_over`, the file exists, although the agent does not name
     its old text."""

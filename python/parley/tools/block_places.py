@@ -7,9 +7,9 @@ Never guesses: if no place or several places fit, the error says so. Knows only 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from parley.frozen import frozen
 from parley.text import counted
 from parley.tools.indentation import BLANKS, indent_of, reindent
 from parley.tools.nearest_places import elided_line
@@ -20,7 +20,7 @@ _MOST_NAMED = 5
 _MOST_COLUMNS = 60
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class BlockPlace:
     """Lines of a text, from `start` up to `end`, counted from 0, and the lines that replace them."""
 

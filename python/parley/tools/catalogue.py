@@ -6,10 +6,11 @@ Does not know running servers, the SDK that lists tools, or providers' requests.
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from operator import itemgetter
 from typing import Any, Self
 
+from parley.frozen import frozen
 from parley.tables import nearest
 from parley.tools.names import fold, name_beside, qualified, wire_names
 
@@ -27,7 +28,7 @@ def own_identity(server: str = "") -> str:
 _ANY_OWN = own_identity().partition('""')[0]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tool:
     """One tool, as defined by its server.
 
@@ -100,7 +101,7 @@ class Tool:
         return self.title or str(self.annotations.get("title") or self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Catalogue:
     """Every offered tool by its wire name; sorted, because providers cache requests by prefix."""
 

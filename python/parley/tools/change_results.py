@@ -6,8 +6,8 @@ The tools write the line for the model; the screen reads it from the file.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from parley.frozen import frozen
 from parley.text import counted
 
 _HEADS = (
@@ -19,7 +19,7 @@ _LINES = 2
 """The first line may say that the user edited the change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class MadeChange:
     """A file's change that a call has made."""
 

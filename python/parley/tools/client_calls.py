@@ -11,11 +11,12 @@ import json
 import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 
 # https://agentclientprotocol.com/protocol/file-system and `meta.py` in agent-client-protocol 0.12.1,
 # read 2026-11-26.
@@ -47,7 +48,7 @@ class ClientParamsError(ParleyError):
     """The parameters of a request are invalid; the text is for the agent."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApprovedChange:
     """A change of a file that the user approved with an agent's call, and that has not been made."""
 
@@ -62,7 +63,7 @@ class ApprovedChange:
     """Receives the path when Parley has recorded and made the change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ApprovedCommand:
     """A command that the user approved with an agent's call, and that has not run."""
 

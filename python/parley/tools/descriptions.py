@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.addresses import MASK, shown_address
+from parley.frozen import frozen
 from parley.tools.server_settings import ServerSettings, placeholders
 
 _STEERING = re.compile(
@@ -27,7 +27,7 @@ _SECRET = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Findings:
     """The files to which an entry's words refer here; the project's files are relative to the
     project's folder.

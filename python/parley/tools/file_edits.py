@@ -7,9 +7,9 @@ of any type may be in any place.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from parley.frozen import frozen
 from parley.tools.patch_text import PatchedFile, patched_files
 from parley.tools.text_changes import (
     ExactReplacements,
@@ -28,7 +28,7 @@ from parley.tools.text_edits import EditError, Replacement
 Kind = Literal["edit", "write", "create", "insert", "delete", "move"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileEdit:
     """A change that a call makes to the file at `path`, which then is at `to` if that is not empty."""
 

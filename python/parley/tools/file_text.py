@@ -7,10 +7,10 @@ as they are in the file.
 from __future__ import annotations
 
 import codecs
-from dataclasses import dataclass
 from typing import Literal
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 
 Encoding = Literal["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "latin-1"]
 """The encodings by their Python names. A file in a UTF-16 encoding has a byte order mark."""
@@ -48,7 +48,7 @@ class UnencodableError(FileTextError):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileText:
     """A file's text, without its byte order mark, and its encoding; by default, of a new file."""
 

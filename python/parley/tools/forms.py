@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
+from parley.frozen import frozen
 from parley.tables import expected
 from parley.text import one_line
 from parley.tools.schema import check_arguments
@@ -21,7 +21,7 @@ TEXT_SHOWN = 300
 """The maximum number of characters from a server's text in a question or a list."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """One question: the user chooses from `options` (value, label) or, if there are none, types."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from parley.frozen import frozen
 from parley.tools.server_settings import ServerSettings
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class KnownServer:
     """A well-known server: its purpose, its settings, and a hint for the user."""
 

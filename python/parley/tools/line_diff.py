@@ -8,10 +8,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Literal, TypeAlias
+
+from parley.frozen import frozen
 
 CONTEXT = 3
 """The unchanged lines around each change."""
@@ -24,7 +25,7 @@ _NO_NEWLINE = " No newline at end of file"
 Sign: TypeAlias = Literal[" ", "-", "+", "@", "\\"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class DiffRow:
     """One row of a diff: a line before (`-`), after (`+`) or both (` `), a hunk's place (`@`), or a
     remark about the line above (`\\`)."""
@@ -113,7 +114,7 @@ def lines_of(text: str | None) -> list[str]:
     return [*ended, parts[-1]] if parts[-1] else ended
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Comparison:
     """Two texts' lines and the changes between them, from which rows are made."""
 

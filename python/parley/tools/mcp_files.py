@@ -13,11 +13,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
+from parley.frozen import frozen
 from parley.tables import Flaw, TableReader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
@@ -45,7 +46,7 @@ trusts it, and may be hostile.
 _TOO_DEEP = "is nested too deeply"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServersFile:
     """A file's servers, and its problems, one line each."""
 
@@ -108,7 +109,7 @@ class _WrongError(ValueError):
         self.flaws = flaws
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """The path of an entry in its file, the entry's project's folder, and VS Code's inputs."""
 
@@ -117,7 +118,7 @@ class _Place:
     inputs: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Entry:
     """The keys that are read in a server's entry."""
 

@@ -9,9 +9,10 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import pairwise
+
+from parley.frozen import frozen
 
 MOST_PLACES, MOST_LINES, MOST_COLUMNS = 3, 10, 200
 _MOST_COMPARED = 20
@@ -21,7 +22,7 @@ _MOST_OLD_LINES = 200
 _LEAST_RATIO = 0.4
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NearPlace:
     """Lines that resemble the old text; `heading` has their numbers, counted from 1."""
 

@@ -7,9 +7,10 @@ Their entries may contain secrets, so they are never shown. Knows settings; does
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
+from parley.frozen import frozen
 from parley.tools.server_settings import ServerSettings
 
 Transport = Literal["stdio", "http", "sse"]
@@ -20,7 +21,7 @@ agent would start the program in the project."""
 _OLDEST = "2024-11-05"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassedServer:
     """A server as an agent receives it."""
 
@@ -29,7 +30,7 @@ class PassedServer:
     entry: Mapping[str, Any] = field(repr=False, hash=False)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PassedServers:
     """The servers for an agent, and why it does not receive others that the user named."""
 

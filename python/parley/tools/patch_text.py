@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from parley.frozen import frozen
 from parley.tools.line_runs import first_run
 from parley.tools.text_edits import EditError
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Hunk:
     """Lines to replace, and the new lines. `context` is a line above them, such as the head of a
     function; None if there is none.
@@ -26,7 +26,7 @@ class Hunk:
     is_at_end: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatchedFile:
     """The part of a patch for one file. With `to`, the file gets another path. `added` is the text of
     a new file. A file with neither text nor hunks is deleted.

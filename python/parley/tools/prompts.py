@@ -7,13 +7,13 @@ asking. Works on messages as JSON; does not know any SDK.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from parley.frozen import frozen
 from parley.tools.results import cut, result_text
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PromptArgument:
     """An argument that a prompt takes."""
 
@@ -22,7 +22,7 @@ class PromptArgument:
     required: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prompt:
     """One prompt, as defined by its server."""
 

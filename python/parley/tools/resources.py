@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from parley.frozen import frozen
 from parley.text import one_line
 from parley.tools.catalogue import Tool, own_identity
 
@@ -19,7 +19,7 @@ MOST_OF_A_URI = 2_000
 _MOST_OF_A_TEXT = 200
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Resource:
     """A resource that a server lists, or a template, whose `uri` has variables in braces."""
 
@@ -35,7 +35,7 @@ class Resource:
         return f"{title}: {self.description}" if self.description else title
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ResourceList:
     """One server's resources and templates; `unlisted` may contain the reason why some are
     missing.

@@ -9,9 +9,10 @@ import binascii
 import json
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
+from parley.frozen import frozen
 from parley.media import PICTURE_BYTES, TYPES, kind_of
 from parley.text import one_line, size_text, visible
 from parley.tools.resources import without_links
@@ -24,7 +25,7 @@ MOST_PICTURES = 20
 """The maximum number of pictures in one result; further pictures are described in text."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Outcome:
     """A call's outcome: the text for the file and the model, and whether the tool failed.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from parley.frozen import frozen
 
 MOST_TOKENS = 4096
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SamplingRequest:
     """A server's request to the model; (role, text) messages alternate, from user to user."""
 
@@ -18,7 +19,7 @@ class SamplingRequest:
     temperature: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SamplingReply:
     """The model's reply; `cut` if the reply reached its token limit."""
 

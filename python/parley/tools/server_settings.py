@@ -7,11 +7,12 @@ not from which environment its value comes.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from typing import Literal, Self
 
 from parley.errors import SettingsError
+from parley.frozen import frozen
 from parley.tables import rule
 from parley.tools.catalogue import Tool, canonical
 
@@ -38,7 +39,7 @@ scan.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerSettings:
     """One server: `builtin` (in this process), a command, or a url.
 
@@ -132,7 +133,7 @@ class ServerSettings:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ServerStatus:
     """A server's state, as `:ParleyTools` and the health report show it.
 

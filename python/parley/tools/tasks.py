@@ -7,9 +7,9 @@ Works on results as JSON, in both existing forms: revision 2025-11-25, and the e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from parley.frozen import frozen
 from parley.text import size_text
 
 EXTENSION = "io.modelcontextprotocol/tasks"
@@ -51,7 +51,7 @@ class TaskHandle:
         await self._on_begin(task_id)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TaskState:
     """A task as its server describes it; any other status becomes "unknown".
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from urllib.parse import quote, unquote
+
+from parley.frozen import frozen
 
 _EXPRESSION = re.compile(r"(\{[^{}]*\})")
 _VARIABLE = re.compile(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?)\}")
@@ -19,7 +20,7 @@ _RESERVED = ":/?#[]@!$&'()*+,;="
 # 3.2.3, read 2026-11-23). FastMCP uses the asterisk for a value with slashes.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Blank:
     """The template variable that the user is typing, with its typed part."""
 

@@ -6,9 +6,9 @@ is a doubt. Knows neither paths nor the shapes of arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from parley.frozen import frozen
 from parley.text import counted
 from parley.tools.first_matches import with_first_matches
 from parley.tools.patch_text import Hunk, patched
@@ -27,7 +27,7 @@ class TextChange(Protocol):
         """Why the server may write another text, as a clause; "" if there is no reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnReplacements:
     """Parley's `edit_file`."""
 
@@ -44,7 +44,7 @@ class OwnReplacements:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OwnText:
     """Parley's `write_file`."""
 
@@ -57,7 +57,7 @@ class OwnText:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ExactReplacements:
     """Another server's replacements of text that must match exactly, and once if it is not for all."""
 
@@ -90,7 +90,7 @@ class ExactReplacements:
         return text, is_exact
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FirstMatches:
     """Replacements by the reference file server."""
 
@@ -108,7 +108,7 @@ class FirstMatches:
         return with_first_matches(text, self.replacements)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WholeText:
     """Another server's new text of a file. `is_new`: the server may refuse to replace a file."""
 
@@ -124,7 +124,7 @@ class WholeText:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class InsertedLines:
     """New lines below the line with the number `line`, counted from 1; 0 is the top of the file."""
 
@@ -154,7 +154,7 @@ class InsertedLines:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PatchHunks:
     """Hunks of a patch in Codex's format."""
 
@@ -174,7 +174,7 @@ class PatchHunks:
         return patched(text, self.hunks)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SameText:
     """The text of a file that only gets another path."""
 
@@ -187,7 +187,7 @@ class SameText:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class NoText:
     """The file is deleted."""
 

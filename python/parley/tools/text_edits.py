@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.tools.indentation import BLANKS, Reindent, indent_of, reindent
 from parley.tools.line_runs import letters
 from parley.tools.nearest_places import elided_line, nearest_places, old_text_hint
@@ -26,7 +26,7 @@ class EditError(ParleyError):
     """An edit cannot be applied; the text tells the model, and the user, what to change."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replacement:
     """Replace `old`, which must match one place, or every place if `all` is true, with `new`."""
 
@@ -35,7 +35,7 @@ class Replacement:
     all: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Place:
     """The part of a text that `old` matches, and the text that replaces this part."""
 
@@ -159,7 +159,7 @@ def _no_place(text: str, replacement: Replacement) -> str:
 # --- Matching -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Text:
     """A text to search. `ending` is the line ending of all its lines: "" if there is no line break,
     None if there are different ones.
@@ -269,7 +269,7 @@ def _common(one: Sequence[object], two: Sequence[object]) -> int:
 # --- Matching lines -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """A line of a text, and its ending: LF, CRLF, or none at the end of the text."""
 

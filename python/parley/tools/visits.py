@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from parley.frozen import frozen
 from parley.text import one_line, visible
 from parley.tools.results import cut
 
@@ -28,7 +28,7 @@ _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 _SAFE = "%/?:@!$&'()*+,;=~-._"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Visit:
     """A page to open: `url` is printable ASCII; the server reports its completion by `id`."""
 

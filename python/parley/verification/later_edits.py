@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
+from parley.frozen import frozen
 from parley.models import fingerprint as units
 from parley.models.fingerprint import (
     REBUILT_FROM,
@@ -68,7 +69,7 @@ irrelevant.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RequestRecord:
     """A request and its reply, as digests; `at` is the time of sending, in seconds since 1970."""
 
@@ -78,7 +79,7 @@ class RequestRecord:
     reply: Units
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class LaterEdit:
     """A change to text that a model had already seen; `exchange` and `line` count from 1.
 
@@ -92,7 +93,7 @@ class LaterEdit:
     requests: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Verification:
     """A chat's edits, the number of `requests` that led to its replies, and how many of these
     requests are still the `same`.

@@ -16,7 +16,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import unified_diff
 from typing import TypeAlias
 
@@ -43,6 +43,7 @@ from parley.chat.writer import answer_line, join_blocks, question_blocks, render
 from parley.clock import PausableClock
 from parley.engine.calls import refuse
 from parley.errors import ModelError
+from parley.frozen import frozen
 from parley.models.events import (
     Call,
     Event,
@@ -71,7 +72,7 @@ _STOPPED = Notice("Stopped", "")
 _UNFIT = (turn_limits.UNKNOWN_TOOL, turn_limits.INVALID_ARGUMENTS)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Replay:
     """The outcome: the number of requests, and the `diff` from the file ("" if there are none)."""
 
@@ -215,7 +216,7 @@ class _OverError(Exception):
     """The file contains no further reply."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Reply:
     """A reply as a round, and how often the answer had been resumed before it."""
 

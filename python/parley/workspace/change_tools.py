@@ -6,10 +6,10 @@ Knows plans and how to carry them out. Does not know the protocol.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.tools.change_results import MadeChange
 from parley.tools.file_edits import file_edits
 from parley.tools.line_diff import counts, diff_rows, unified_diff
@@ -19,7 +19,7 @@ from parley.workspace.planning import PlannedChange, plan_of
 from parley.workspace.writing import ChangedError, Recorder, carry_out
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CallOrigin:
     """The approved call that a tool runs for."""
 
@@ -37,7 +37,7 @@ class CallOrigin:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ChangeTools:
     """Runs the calls that change files."""
 

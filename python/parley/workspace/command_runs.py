@@ -15,11 +15,11 @@ import time
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.processes.reaper import Reaper
 from parley.programs import search_path, surroundings
 from parley.workspace.command_output import OutputBuffer, head_and_tail
@@ -45,7 +45,7 @@ OnOutput = Callable[[str, float], Awaitable[None]]
 """Receives the last line and the seconds since the start."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandResult:
     """The end of a command. `exit_code` is None if the command did not end by itself.
 
@@ -76,7 +76,7 @@ class CommandWatch:
         """The end of the command; None before it, or if it never began."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Commands:
     """Runs commands in one root. `environ` is the host's environment, with the user's PATH."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.text import counted
 from parley.tools.command_results import command_head
 from parley.workspace.command_runs import CommandResult, Commands, CommandWatch, OnOutput
@@ -27,7 +27,7 @@ class CommandRecorder(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CommandTool:
     """Runs commands in one root."""
 

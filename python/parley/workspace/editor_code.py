@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, get_args
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.text import counted, one_line
 from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import EditorFiles
@@ -25,7 +25,7 @@ _LONGEST = 300
 """The maximum number of characters of a line or a message."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodePlace:
     """A line in a file, counted from 1, and a label, such as a symbol's kind and name."""
 
@@ -34,7 +34,7 @@ class CodePlace:
     label: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeDiagnostic:
     """An error or a warning."""
 
@@ -46,7 +46,7 @@ class CodeDiagnostic:
     source: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodePlaces:
     """The first places that were found, and how many there are."""
 
@@ -54,7 +54,7 @@ class CodePlaces:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class CodeDiagnostics:
     """The worst diagnostics, and how many there are."""
 

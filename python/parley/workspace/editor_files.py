@@ -6,9 +6,10 @@ Knows texts and paths; does not know Neovim.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
+
+from parley.frozen import frozen
 
 Applied: TypeAlias = Literal["saved", "unsaved", "changed"]
 """Where an edit of an open file is now: in the buffer and the file, only in the buffer, or nowhere,
@@ -16,7 +17,7 @@ because the buffer no longer has the text for which the edit was computed.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OpenText:
     """The text of a file that is open in the editor, without a byte order mark, and with the line
     endings of the file.

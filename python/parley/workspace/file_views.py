@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
-from dataclasses import dataclass
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.media import PICTURE_BYTES, TYPES, kind_of
 from parley.text import size_text
 from parley.tools.file_text import FileTextError, decoded
@@ -23,7 +23,7 @@ _MOST_TEXT = 64_000
 _LONGEST_LINE = 2_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileView:
     """A file as a model sees it: a text, and perhaps a picture of this kind (`png`)."""
 

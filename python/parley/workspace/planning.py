@@ -11,9 +11,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.text import size_text
 from parley.tools.file_edits import FileEdit
 from parley.tools.file_text import FileText, FileTextError, decoded
@@ -30,7 +31,7 @@ class PlanError(ParleyError):
     """A call cannot change its files; the text is for the model, and readable for the user."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class FileState:
     """A file's content at one moment, from the editor if the file is open there."""
 
@@ -50,7 +51,7 @@ class FileState:
         return FileText() if self.content is None else decoded(self.content)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class PlannedChange:
     """One file's change."""
 
@@ -69,7 +70,7 @@ class PlannedChange:
         return _shown_text(self.before.content), _shown_text(self.after)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Plan:
     """A call's changes, in their order."""
 

@@ -11,17 +11,17 @@ import pwd
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from parley.frozen import frozen
 from parley.programs import start_folder
 from parley.text import one_line
 
 _PARENTS_OF_HOMES = (Path("/home"), Path("/Users"))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WorkspaceRoot:
     """The root, as a real path; or None, with the reason why the tools are not offered."""
 

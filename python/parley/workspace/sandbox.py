@@ -14,12 +14,12 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.paths import config_path, private_file, private_folder, state_folder
 from parley.programs import program, search_path
 from parley.text import last_words, one_line
@@ -54,7 +54,7 @@ _CACHES = {"GOCACHE": "go-build", "UV_CACHE_DIR": "uv", "ZIG_GLOBAL_CACHE_DIR": 
 _MAC_SANDBOX = "/usr/bin/sandbox-exec"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Confinement:
     """The limits of a command. All paths exist and are absolute, without links.
 
@@ -73,7 +73,7 @@ class Confinement:
     empty: Path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Start:
     """How to start a command. `why_not` is the reason why it is not sandboxed; "" if it is."""
 

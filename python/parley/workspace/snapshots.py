@@ -18,10 +18,10 @@ import shutil
 import stat
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.paths import private_file, private_folder, state_folder
 from parley.processes.git import Git
 from parley.text import one_line, size_text
@@ -57,7 +57,7 @@ _DIGESTS = {40: "sha1", 64: "sha256"}
 _ATTRIBUTES = "* -text -filter -ident !working-tree-encoding\n"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SnapshotChange:
     """A file that differs between two snapshots. A link's content is its target.
 
@@ -73,7 +73,7 @@ class SnapshotChange:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Trees:
     """Git for the user's repository (`theirs`), and for the repository of the snapshots (`own`)."""
 
@@ -314,7 +314,7 @@ def _size(path: bytes) -> bytes:
         return b""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Files:
     """Files whose contents are stored, and digests of the states of the others."""
 
@@ -348,7 +348,7 @@ def _look(root: Path, listed: Mapping[bytes, bool], id_length: int) -> _Files:
     return _Files(contents, marks, untracked_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Row:
     path: str
     modes: tuple[int, int]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
+from parley.frozen import frozen
 from parley.workspace.boundary import Boundary
 from parley.workspace.change_tools import CallOrigin
 from parley.workspace.command_tool import CommandRecorder, CommandTool
@@ -39,7 +40,7 @@ def _no_records(_: CallOrigin) -> CallRecords:
     return NoRecords()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Workspace:
     """One workspace."""
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.workspace.boundary import DEEPEST, HIDDEN, IGNORED, SECRET, Boundary
 from parley.workspace.ignored import glob_test
 
@@ -58,7 +59,7 @@ class WalkBudget:
         return not self.is_late()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class WalkEntry:
     """A file or folder; `inner` is its path from the start of the walk."""
 

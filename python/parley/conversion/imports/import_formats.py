@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from parley.chat.grammar import MARKERS, is_escaped
@@ -11,9 +10,10 @@ from parley.chat.reader import parse, split_lines
 from parley.conversion.imports import chat_exports, markdown_chats, message_arrays, session_logs
 from parley.conversion.imports.imported_chat import UNNAMED, ImportedChat
 from parley.conversion.imports.message_arrays import ROLES
+from parley.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Program:
     """How to recognize a program's JSON that is not messages, and convert it to messages."""
 
@@ -24,7 +24,7 @@ class Program:
     roles: str = "openai"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportFormat:
     """Another program's format: its title, and its reader if `messages` does not read it."""
 

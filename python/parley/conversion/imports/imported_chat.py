@@ -43,6 +43,7 @@ from parley.chat.transcript import (
     without_blank_edges,
 )
 from parley.chat.writer import render
+from parley.frozen import frozen
 from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line
 
@@ -54,7 +55,7 @@ _Part = TypeVar("_Part", bound=Segment | Attachment)
 _NEVER_RAN = (NOT_APPROVED, DECLINED)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ImportedChat:
     """A chat file's text, the losses (a clause each), and the pictures to store next to it."""
 

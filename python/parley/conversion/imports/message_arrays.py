@@ -21,12 +21,12 @@ import json
 import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from parley.chat.call_lines import extra_json, strict_json
 from parley.chat.transcript import Attachment, Status
 from parley.conversion.imports.imported_chat import Conversation, ImportedChat
+from parley.frozen import frozen
 from parley.models.encode import RAW, arguments_object
 
 Message: TypeAlias = Mapping[str, Any]
@@ -61,7 +61,7 @@ failure.
 _CARRIED = {"messages", "system", "title", "tags", "model", "adapter"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Record:
     """One conversation in a file: its messages, the object that contains the messages, and its
     losses.

@@ -8,7 +8,7 @@ requests. An installed package's templates are files, too: none of its code is i
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Literal
 
 from parley.bounded_files import whole
 from parley.entry_points import TEMPLATES, EntryPointError, folder
+from parley.frozen import frozen
 from parley.tables import TableReader, rule
 
 BUILTIN = Path(__file__).parent / "templates"
@@ -23,7 +24,7 @@ BUILTIN = Path(__file__).parent / "templates"
 Style = Literal["schema", "code"]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Template:
     """Prompts for one model family; `json` and `xml` contain `$tools` and `$example`."""
 

@@ -6,11 +6,11 @@ nothing about either syntax, events or requests.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol, TypeAlias
 
 from parley.errors import ParleyError
+from parley.frozen import frozen
 from parley.tools.catalogue import Catalogue
 from parley.tools.schema import check_call
 from parley.tools.search import available
@@ -18,26 +18,26 @@ from parley.tools.search import available
 _NAME_SHOWN = 128
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Prose:
     """Text that is meant for the user; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Thought:
     """The next piece of a thinking block; never empty."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class ThoughtEnd:
     """The end of a thinking block."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class TextCall:
     """A call: its tool, and the JSON text of its arguments."""
 
@@ -45,7 +45,7 @@ class TextCall:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Failed:
     """Text that was meant as a call but is invalid; `error` tells the model how to fix it."""
 
