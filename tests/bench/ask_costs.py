@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 from tests.bench import machine
-from tests.bench.subjects import Server
 from tests.nvim.harness import ROOT
 from tests.workspace.trees import work_tree
 
@@ -28,22 +27,22 @@ model = "bench"
 """
 
 
-def ask_cpu_s(server: Server) -> dict[str, float]:
+def ask_cpu_s(port: int) -> dict[str, float]:
     """CPU seconds of `parley ask` until its first token, without and with tools."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         settings = home / "parley" / "config.toml"
         settings.parent.mkdir()
-        settings.write_text(SETTINGS.replace("PORT", str(server.port)), encoding="utf-8")
+        settings.write_text(SETTINGS.replace("PORT", str(port)), encoding="utf-8")
         tree = work_tree(home / "tree", {"a.txt": "text\n"})
         ways = {"without tools": ["--no-tools"], "in a work tree, with its tools": []}
         return {
-            what: statistics.median(_cpu_s(server, home, tree, options) for _ in range(RUNS))
+            what: statistics.median(_cpu_s(home, tree, options) for _ in range(RUNS))
             for what, options in ways.items()
         }
 
 
-def _cpu_s(server: Server, home: Path, folder: Path, options: list[str]) -> float:
+def _cpu_s(home: Path, folder: Path, options: list[str]) -> float:
     places = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(home))
     env = {**os.environ, **places, "PYTHONPATH": str(ROOT / "python")}
     line = [sys.executable, "-m", "parley", "ask", "--quiet", *options, "100 tokens in 1 seconds"]
@@ -52,7 +51,6 @@ def _cpu_s(server: Server, home: Path, folder: Path, options: list[str]) -> floa
     ) as process:
         assert process.stdout is not None
         assert process.stdout.read(1)
-        server.request()
         took = machine.precise_cpu_s(process.pid)
         process.stdout.read()
     assert process.returncode == 0

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.storage.ledger import LedgerFile, default_path
 from tests.bench.machine import precise_cpu_s
-from tests.bench.subjects import HERE, Server, parley, serving
+from tests.bench.subjects import HERE, parley, serving
 from tests.many_chats import fill, many_chats
 from tests.mcp_servers import TABLE
 from tests.nvim.harness import Child, child
@@ -119,7 +119,7 @@ class Watch:
             return counts
 
 
-def ask(nvim: Child, server: Server, chat: Path) -> tuple[float, float]:
+def ask(nvim: Child, chat: Path) -> tuple[float, float]:
     """Ask in a chat; returns the seconds from the key to the end of the turn, and the CPU seconds of
     editor, host and servers until shortly after it."""
     nvim.command(f"buffer {chat}")
@@ -133,8 +133,6 @@ def ask(nvim: Child, server: Server, chat: Path) -> tuple[float, float]:
     done = "return vim.b.changedtick > ... + 5 and not require('parley.handle').busy(0)"
     nvim.until(lambda: nvim.lua(done, tick), "the answer")
     took = time.monotonic() - began
-    for _ in range(2):
-        server.request()
     nvim.command("silent! write")
     time.sleep(0.15)
     return took, precise_cpu_s(nvim.pid) - cpu_s
@@ -151,14 +149,14 @@ def compared(rows: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, float, 
         yield name, first, last, last > most
 
 
-def live(nvim: Child, server: Server, counts: Path) -> list[dict[str, float]]:
+def live(nvim: Child, counts: Path) -> list[dict[str, float]]:
     """Ask all questions; returns the values after each."""
     watch = Watch(nvim, counts)
     for number in range(ROUNDS + 1):
         chats = [nvim.edit(f"{number}-{each}.md", "💬: \n") for each in range(CHATS)]
         for _ in range(QUESTIONS if number else 1):
             for chat in chats:
-                watch.look(*ask(nvim, server, chat))
+                watch.look(*ask(nvim, chat))
         if not number:  # the first questions started the servers, and imported their packages
             watch.rows.clear()
         for chat in chats:
@@ -175,7 +173,7 @@ def main() -> None:
             fill(ledger, many_chats(home, ledger, KNOWN, FOLDERS), ROWS, time.time() - AGE_S)
         print(f"{ROWS:,} rows in a ledger of {path.stat().st_size / 1e6:.0f} MB", flush=True)
         with long_lived(home, server.port, home / "counts") as nvim:
-            verdicts = list(compared(live(nvim, server, home / "counts")))
+            verdicts = list(compared(live(nvim, home / "counts")))
     names = [f"questions {first}" for first in (f"1 to {CHATS * QUESTIONS}", "in the last round")]
     print(f"| | {' | '.join(names)} | ratio |\n|---|---|---|---|")
     for name, first, last, has_grown in verdicts:

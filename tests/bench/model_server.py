@@ -6,9 +6,10 @@
                              the same, after a wait
     N calls                  a call to each round's only tool, N times, then a word
 
-It prints its port, then a line of JSON for each request: its time on the clock that all of a
-machine's processes share (seconds, CLOCK_MONOTONIC), its connection's number, and its size. After
-a spaced reply, it prints another line: the time on this clock at which it sent each token.
+It prints its port, then a line of JSON for each request: its number, its time on the clock that all
+of a machine's processes share (seconds, CLOCK_MONOTONIC), its connection's number, and its size.
+After a spaced reply, it prints another line: the number of the answered request, and the time on
+this clock at which it sent each token.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from functools import cache
 from itertools import count
 from typing import Any
 
-CONNECTIONS = count(1)
+CONNECTIONS, REQUESTS = count(1), count(1)
 
 
 def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
@@ -47,7 +48,7 @@ def at_once(tokens: int) -> bytes:
     return b"".join(map(word, range(tokens))) + end()
 
 
-async def reply(body: dict[str, Any]) -> AsyncIterator[bytes]:
+async def reply(request: int, body: dict[str, Any]) -> AsyncIterator[bytes]:
     texts = [m["content"] for m in body["messages"] if m["role"] == "user"]
     text = texts[-1] if isinstance(texts[-1], str) else json.dumps(texts[-1])
     if asked := re.findall(r"(\d+) calls", text):
@@ -70,7 +71,7 @@ async def reply(body: dict[str, Any]) -> AsyncIterator[bytes]:
         await asyncio.sleep(start + number * int(seconds) / int(tokens) - time.monotonic())
         sent.append(time.monotonic())
         yield word(number)
-    print(json.dumps({"sent": sent}), flush=True)
+    print(json.dumps({"answered": request, "sent": sent}), flush=True)
     yield end()
 
 
@@ -81,15 +82,14 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             head = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
             raw = await reader.readexactly(int(length[1])) if length else b"{}"
-            print(
-                json.dumps({"at": time.monotonic(), "connection": connection, "bytes": len(raw)}),
-                flush=True,
-            )
+            at, request = time.monotonic(), next(REQUESTS)
+            seen = {"number": request, "at": at, "connection": connection, "bytes": len(raw)}
+            print(json.dumps(seen), flush=True)
             writer.write(
                 b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: "
                 b"chunked\r\n\r\n"
             )
-            async for data in reply(json.loads(raw)):
+            async for data in reply(request, json.loads(raw)):
                 writer.write(b"%x\r\n%s\r\n" % (len(data), data))
                 await writer.drain()
             writer.write(b"0\r\n\r\n")

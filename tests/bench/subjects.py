@@ -10,11 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from select import select
+from queue import Empty, Queue
 from typing import Any
 
 import pynvim
@@ -92,24 +92,44 @@ vim.api.nvim_buf_set_lines(chat.bufnr, -1, -1, true, ...)
 
 
 class Server:
-    """The model server; each request is a line."""
+    """The model server. Each of its lines is a request, or the report of a spaced reply. Nobody reads
+    the lines of some requests, so a measurement says which lines it means.
+    """
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
-        self._lines = process.stdout
-        self.port = int(self._lines.readline())
+        self.port = int(process.stdout.readline())
+        self._lines = Queue[dict[str, Any]]()
+        self._reader = threading.Thread(target=self._read, args=(process.stdout,))
+        self._reader.start()
 
-    def request(self) -> dict[str, Any]:
-        """Return the next request."""
-        line: dict[str, Any] = json.loads(self._lines.readline())
+    def _read(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self._lines.put(json.loads(line))
+
+    def until_ended(self) -> None:
+        """Return when the last line has been read."""
+        self._reader.join()
+
+    def request(self, since: float) -> dict[str, Any]:
+        """Return the next request that arrived after a time on the server's clock."""
+        while (line := self._lines.get(timeout=DONE_S)).get("at", 0.0) < since:
+            pass
         return line
 
-    def sent_s(self, meanwhile: Callable[[], object]) -> list[float]:
-        """Return when each token of a spaced reply was sent, when the last one is sent."""
-        while not select([self._lines], [], [], 0.1)[0]:
-            meanwhile()
-        sent: list[float] = self.request()["sent"]
-        return sent
+    def sent_s(self, request: int, meanwhile: Callable[[], object]) -> list[float]:
+        """Return when each token of this request's spaced reply was sent, when the last one is
+        sent.
+        """
+        while True:
+            try:
+                line = self._lines.get(timeout=0.1)
+            except Empty:
+                meanwhile()
+                continue
+            if line.get("answered") == request:
+                sent: list[float] = line["sent"]
+                return sent
 
 
 @contextmanager
@@ -118,10 +138,12 @@ def serving(*command: object) -> Iterator[Server]:
     with subprocess.Popen(
         [sys.executable, *map(str, command)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:
+        server = Server(process)
         try:
-            yield Server(process)
+            yield server
         finally:
             process.kill()
+            server.until_ended()
 
 
 @contextmanager
@@ -224,7 +246,7 @@ class Desk:
         """Ask for this many tokens below this many lines."""
         self.open(lines, f"{tokens} tokens")
         before, began = self.cpu_s(), self.press()
-        requested = server.request()["at"]
+        requested = server.request(began)["at"]
         complete = self.until_complete()
         time.sleep(0.05)
         return Times(requested - began, complete - requested, self.cpu_s() - before)
@@ -235,9 +257,9 @@ class Desk:
         """
         self.open(0, question)
         self.nvim.lua(WATCH_TOKENS)
-        before, _ = self.cpu_s(), self.press()
-        server.request()
-        sent = server.sent_s(self.nvim.flush)
+        before, began = self.cpu_s(), self.press()
+        number = server.request(began)["number"]
+        sent = server.sent_s(number, self.nvim.flush)
         self.until_complete()
         cpu, found = self.cpu_s() - before, dict[int, float]()
         for at, lines in self.nvim.lua("return _G.bench_arrivals"):
@@ -249,8 +271,7 @@ class Desk:
         """Ask for this many tokens in the same chat."""
         self.nvim.nvim.api.buf_set_lines(0, -1, -1, True, [f"{tokens} tokens"])
         self.nvim.command("normal! G")
-        self.press()
-        server.request()
+        server.request(self.press())
         self.until_complete()
 
     def cpu_s(self) -> float:
