@@ -358,11 +358,7 @@ class Run:
                     subject, self.server.port, self.home / f"first{subject.name}{number}"
                 ) as desk:
                     began = time.monotonic()
-                    text = ["💬: 1 tokens"]
-                    if subject.open:
-                        desk.nvim.lua(subject.open, text)
-                    else:
-                        desk.nvim.edit("first.md", text[0] + "\n")
+                    desk.show("", "1 tokens")
                     desk.press()
                     took.append(self.server.request(began)["at"] - began)
                     desk.until_complete()

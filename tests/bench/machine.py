@@ -54,13 +54,15 @@ def cpu_s(root: int) -> float:
 
 
 def precise_cpu_s(root: int, without: str = "") -> float:
-    """CPU seconds of the running processes only, more precise than a tick of the system's clock;
-    `without` names a program that is not counted.
+    """CPU seconds that a process and its descendants have used, including ended ones; more precise
+    than a tick of the system's clock for those that run. `without` names a program that is not
+    counted.
     """
-    total = 0
+    total = 0.0
     for pid in tree(root):
         if without and without in _words(pid):
             continue
+        total += sum(map(int, _fields(pid)[13:15])) * TICK_S * 1e9
         for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
             with suppress(OSError):
                 total += int(task.read_text(encoding="utf-8").split()[0])

@@ -24,6 +24,11 @@ from itertools import count
 from typing import Any
 
 CONNECTIONS, REQUESTS = count(1), count(1)
+LIST = b'{"object":"list","data":[{"id":"bench","object":"model"}]}'
+MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
+    len(LIST),
+    LIST,
+)
 
 
 def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
@@ -81,6 +86,9 @@ async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+            if head.startswith(b"GET "):
+                writer.write(MODELS)
+                continue
             raw = await reader.readexactly(int(length[1])) if length else b"{}"
             at, request = time.monotonic(), next(REQUESTS)
             seen = {"number": request, "at": at, "connection": connection, "bytes": len(raw)}

@@ -39,7 +39,7 @@ class Subject:
     """Lua code; PORT is the model server's port."""
     key: str
     open: str = ""
-    """Lua code that makes a chat from its lines, for plugins whose chats are not Markdown files."""
+    """Lua code that makes a chat from its messages, for plugins whose chats are not files."""
     heading: str = "💬: "
 
 
@@ -68,27 +68,33 @@ end)
 FLOOR = Subject("floor", True, FLOOR_INIT, "<C-g><C-g>")
 
 
+COMPANION_INIT = """
+vim.opt.rtp:prepend(PLENARY)
+vim.opt.rtp:prepend(COMPANION)
+require('codecompanion').setup({
+  adapters = { http = { bench = function()
+    return require('codecompanion.adapters').extend('openai_compatible', {
+      env = { url = 'http://127.0.0.1:PORT', api_key = 'BENCH_KEY' },
+      schema = { model = { default = 'bench' } },
+    })
+  end } },
+  interactions = { chat = { adapter = 'bench' } },
+})
+"""
+COMPANION_OPEN = "require('codecompanion').chat({ messages = ..., auto_submit = false })"
+
+
 def companion(folder: Path) -> Subject:
-    """CodeCompanion, from the checkouts' folder, which must also contain plenary."""
-    init = f"""
-vim.opt.rtp:prepend({json.dumps(str(folder / "plenary.nvim"))})
-vim.opt.rtp:prepend({json.dumps(str(folder / "codecompanion.nvim"))})
-require('codecompanion').setup({{
-  adapters = {{ http = {{ bench = function()
-    return require('codecompanion.adapters').extend('openai_compatible', {{
-      env = {{ url = 'http://127.0.0.1:PORT', api_key = 'BENCH_KEY', chat_url = '/v1/chat/completions' }},
-      schema = {{ model = {{ default = 'bench' }} }},
-    }})
-  end }} }},
-  strategies = {{ chat = {{ adapter = 'bench' }} }},
-  interactions = {{ chat = {{ adapter = 'bench' }} }},
-}})
-"""
-    opening = """
-local chat = require('codecompanion').chat()
-vim.api.nvim_buf_set_lines(chat.bufnr, -1, -1, true, ...)
-"""
-    return Subject("CodeCompanion", True, init, "<C-s>", opening, "## Me")
+    """CodeCompanion with its own defaults, from the checkouts' folder, which must also contain
+    plenary.
+    """
+    names = {"PLENARY": "plenary.nvim", "COMPANION": "codecompanion.nvim"}
+    init = COMPANION_INIT
+    for word, name in names.items():
+        if not (folder / name / "lua").is_dir():
+            sys.exit(f"{folder}: has no checkout {name}")
+        init = init.replace(word, json.dumps(str(folder / name)))
+    return Subject("CodeCompanion", True, init, "<C-s>", COMPANION_OPEN, "## Me")
 
 
 class Server:
@@ -209,21 +215,27 @@ class Desk:
         self._number = 0
 
     def open(self, lines: int, question: str) -> None:
-        """Open a chat with this many lines above its question and the cursor at its end."""
-        self._number += 1
+        """Open a chat with this many lines above its question, and return when it is at rest."""
         above = list[str]()
         while len(above) < lines:
             above += [f"💬: how? ({len(above)})", "", "🤖:[A]", "", *[LINE] * 300, ""]
-        text = [*above[:lines], "", f"💬: {question}"]
-        if self.subject.open:
-            self.nvim.lua(self.subject.open, text)
-        else:
-            self.nvim.edit(f"{self._number}.md", "\n".join([*text, ""]))
+        self.show("\n".join(above[:lines]), question)
         if self.subject.name == "Parley":
             self.nvim.until(self._is_known, "the chat", DONE_S)
         self.nvim.command("normal! G")
         self.nvim.flush()
         time.sleep(0.4)  # wait until idle work is done
+
+    def show(self, above: str, question: str) -> None:
+        """Open a chat with a text and a question below it."""
+        self._number += 1
+        if self.subject.open:
+            parts = re.findall(r"^(💬: |🤖:\[A\])(.*?)(?=^💬: |^🤖:|\Z)", above, re.M | re.S)
+            roles = {"💬: ": "user", "🤖:[A]": "llm"}
+            messages = [{"role": roles[mark], "content": text.strip()} for mark, text in parts]
+            self.nvim.lua(self.subject.open, [*messages, {"role": "user", "content": question}])
+        else:
+            self.nvim.edit(f"{self._number}.md", f"{above}\n💬: {question}\n")
 
     def _is_known(self) -> bool:
         code = "local buf = vim.api.nvim_get_current_buf() "
