@@ -211,3 +211,18 @@ def test_nothing_happens_that_was_not_approved(steps: list[Any]) -> None:
                 await session.step(step)
 
     asyncio.run(run())
+
+
+async def test_a_request_that_waits_beyond_the_end_of_the_turn_is_refused() -> None:
+    with world() as session:
+        path = session.root / "a.txt"
+        await session.approve_edit(path, "two\n")
+        params = {"path": str(path), "content": "two\n"}
+        async with session.requests._order:  # an earlier request takes long
+            writing = asyncio.ensure_future(
+                session.requests.take("fs/write_text_file", params, lambda: session.is_open)
+            )
+            await asyncio.sleep(0)
+            session.is_open = False
+        assert isinstance(await writing, RefusedRequest)
+        assert path.read_text() == "one\n"

@@ -75,6 +75,8 @@ class SessionRequests:
         try:
             arguments = client_arguments(method, params, client.root, self._process.root)
             async with self._order:
+                if not is_open():  # the turn ended while an earlier request was carried out
+                    return _NO_TURN
                 at_once = await client.at_once(tool, arguments, params, self.approved)
             if at_once is not None:
                 return self._answer(at_once, is_open=is_open())
