@@ -396,6 +396,20 @@ async def test_an_idle_agent_ends_but_not_while_a_permission_waits(tmp_path: Pat
         await until(lambda: process.is_over)
 
 
+async def test_an_agent_that_gets_no_prompt_ends_too(tmp_path: Path) -> None:
+    run = AgentRun(tmp_path, {"prompts": [[]], "silent": ["session/new"]})
+    async with running(run, idle_s=0.05) as agents:
+        looked = await agents.process(run.provider, tmp_path, lambda _: frozenset())
+        await until(lambda: looked.is_over)
+        asking = asyncio.ensure_future(run.reply(agents, QUESTION))
+        await until(lambda: run.received("session/new") != [])
+        (stopped,) = agents._processes.values()
+        await asyncio.sleep(0.2)
+        assert not stopped.is_over
+        asking.cancel()
+        await until(lambda: stopped.is_over)
+
+
 async def test_methods_that_were_not_declared_are_refused(tmp_path: Path) -> None:
     path = f"{tmp_path}/secret"
     steps = [

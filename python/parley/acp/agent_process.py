@@ -100,6 +100,8 @@ class AgentProcess:
         self._pipe: AgentPipe | None = None
         self._starting: asyncio.Task[None] | None = None
         self._is_over = False
+        self._requests = 0
+        """How many requests with a time limit have no response yet."""
         self._ending: asyncio.Future[None] | None = None
         self._tasks = set[asyncio.Task[None]]()
 
@@ -107,6 +109,11 @@ class AgentProcess:
     def is_over(self) -> bool:
         """Whether the process has ended, or is about to."""
         return self._is_over or bool(self._process and self._process.returncode is not None)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the agent has to answer a request that is not a prompt."""
+        return self._requests > 0
 
     async def started(self) -> None:
         """Start the process, or wait for its start. Raises ModelError."""
@@ -212,7 +219,8 @@ class AgentProcess:
     async def request(
         self, method: str, params: Mapping[str, Any], limit_s: float | None = START_S
     ) -> Any:
-        """The response to a request. Raises ModelError."""
+        """The response to a request; without a limit, it is a prompt. Raises ModelError."""
+        self._requests += limit_s is not None
         try:
             async with asyncio.timeout(limit_s):
                 return await self._connection.send_request(method, params)
@@ -223,6 +231,8 @@ class AgentProcess:
             raise self._refused(method, error) from error
         except (OSError, ConnectionError) as error:
             raise self.lost() from error
+        finally:
+            self._requests -= limit_s is not None
 
     def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification soon; nothing happens if the agent is dead."""

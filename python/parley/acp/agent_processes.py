@@ -241,7 +241,10 @@ class AgentProcesses:
             process = self._processes[key] = AgentProcess(
                 provider, root, self._environ, self._reaper, client_tools
             )
-        await process.started()
+        try:
+            await process.started()
+        finally:
+            self._rest(process)  # perhaps no prompt follows
         return process
 
     def status(self) -> tuple[AgentStatus, ...]:
@@ -259,15 +262,17 @@ class AgentProcesses:
                 process.end()
 
     def _rest(self, process: AgentProcess) -> None:
-        """End a process that stays idle from now on."""
+        """End a process that stays idle from now on. A process with an open prompt rests again
+        after its next reply.
+        """
         known = process.rested = object()
 
         def end() -> None:
-            is_idle = process.rested is known and not any(
-                session.process is process and session.is_open
-                for session in self._sessions.values()
-            )
-            if is_idle and not process.is_over:
+            if process.rested is not known or process.is_over:
+                return
+            if process.is_busy:
+                self._rest(process)
+            elif not any(s.process is process and s.is_open for s in self._sessions.values()):
                 process.end()
 
         asyncio.get_running_loop().call_later(self._idle_s, end)
