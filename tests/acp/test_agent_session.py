@@ -40,6 +40,22 @@ async def test_a_session_that_cannot_be_loaded_is_replaced(tmp_path: Path) -> No
     assert "Yes." in run.received("session/prompt")[1]["prompt"][0]["text"]
 
 
+async def test_a_stop_while_a_session_is_loaded_does_not_block_the_chat(tmp_path: Path) -> None:
+    script = {"prompts": [[{"say": "Yes."}]], "initialize": START}
+    run = AgentRun(tmp_path, script)
+    async with running(run) as agents:
+        await run.reply(agents, QUESTION)
+    run = AgentRun(tmp_path, script | {"silent": ["session/load"]})
+    async with running(run) as agents:
+        text = f"{QUESTION}\n🤖:[A]\n\nYes.\n\n💬: More.\n"
+        for asked in (1, 2):
+            asking = asyncio.ensure_future(run.reply(agents, text))
+            await until(lambda n=asked: len(run.received("session/load")) == n)  # type: ignore[misc]
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+
+
 @pytest.mark.parametrize("response", [{}, {"sessionId": ""}, {"sessionId": 7}])
 async def test_a_session_needs_an_id(tmp_path: Path, response: Any) -> None:
     run = AgentRun(tmp_path, {"prompts": [[]], "session/new": response})

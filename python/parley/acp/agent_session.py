@@ -134,12 +134,12 @@ class AgentSession:
                 "session/resume" if can_resume else "session/load",
                 {"sessionId": known, **self._place()},
             )
-        except ModelError:
-            if self.process.is_over:
-                raise
-            self.process.sessions.pop(known, None)
+        except BaseException as error:
+            self.process.sessions.pop(known, None)  # the chat's next session may have this id
             self.id = ""
-            return False
+            if isinstance(error, ModelError) and not self.process.is_over:
+                return False
+            raise
         finally:
             self.is_replaying = False
         self._note_state(response)
