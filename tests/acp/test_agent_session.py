@@ -18,7 +18,7 @@ from parley.acp.agent_session import STILL_RUNNING, AgentSession
 from parley.chat.reader import parse
 from parley.errors import ModelError
 from parley.models.acp import prompt
-from parley.models.events import Event
+from parley.models.events import Event, Ran, RanResult
 from parley.models.request import Request
 from parley.settings.values import ProviderSettings
 from parley.tools.agent_calls import NOT_AWAITED
@@ -123,6 +123,26 @@ async def test_a_silent_agent_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     async with running(run) as agents:
         with pytest.raises(ModelError, match="sent nothing"):
             await run.reply(agents, QUESTION)
+
+
+async def test_a_long_call_is_shown_however_late_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_session, "LONG_S", 0.05)
+    monkeypatch.setattr(agent_session, "SILENT_S", 0.5)
+    call = {"sessionUpdate": "tool_call", "toolCallId": "t", "title": "x", "status": "in_progress"}
+    progress = {"sessionUpdate": "tool_call_update", "toolCallId": "t", "title": "x"}
+    steps: list[Any] = [{"sleep": 0.3}, {"update": call}]
+    steps += [{"sleep": 0.3}, {"update": progress}] * 3  # it is not silent all the time
+    run = AgentRun(tmp_path, {"prompts": [[*steps, {"say": "Ok."}]]})
+    seen = list[Event]()
+    async with running(run) as agents:
+        async for event in agents.stream(run.provider, run.request(QUESTION), CHAT, tmp_path):
+            seen.append(event)
+    ran = next(n for n, event in enumerate(seen) if isinstance(event, Ran))
+    ended = next(n for n, event in enumerate(seen) if isinstance(event, RanResult))
+    assert ran < ended
+    assert said(seen) == "Ok."
 
 
 async def test_a_call_in_a_call_does_not_wait_for_the_outer_one(tmp_path: Path) -> None:

@@ -118,16 +118,34 @@ def test_memory_is_limited() -> None:
     assert sum(record.size for record in kept._records.values()) < 40_000_000
 
 
+def test_a_call_that_the_chat_has_is_never_forgotten() -> None:
+    kept = records()
+    raw = {"text": "x" * (MOST_OF_A_CALL - 1000)}
+    asked = kept.ask(update("asked"))
+    kept.take(update("shown", status="in_progress", rawInput=raw))
+    (shown,) = (*kept.begun(), *kept.begun())
+    for number in range(MOST_CALLS + 10):
+        kept.take(update(str(number)))
+    assert sum(record.size for record in kept._records.values()) < MOST_OF_A_CALL
+    ended = [kept.take(update(name, status="completed")) for name in ("asked", "shown")]
+    assert asked
+    assert isinstance(ended[0], AskedCallEnded)
+    assert isinstance(ended[1], RanByAgent)
+    assert ended[0].ids == (asked.id,)
+    assert (ended[1].call.id, ended[1].is_known) == (shown.call.id, True)
+
+
 def test_a_call_that_runs_is_reported_once_and_ends_under_the_same_id() -> None:
     kept = records()
     kept.take(update(status="in_progress", title="Test"))
+    assert list(kept.begun()) == []  # the agent may still ask
     (begun,) = kept.begun()
     assert list(kept.begun()) == []
     ended = kept.take(update(status="completed"))
     assert isinstance(ended, RanByAgent)
     assert (ended.call, ended.is_known) == (begun.call, True)
     kept.take(update("other", status="in_progress"))
-    (begun,) = kept.begun()
+    (begun,) = (*kept.begun(), *kept.begun())
     assert kept.ask(update("other"))
     asked = kept.take(update("other", status="completed"))
     assert isinstance(asked, AskedCallEnded)
@@ -141,6 +159,11 @@ def test_calls_without_an_outcome_end_with_the_prompt() -> None:
     (left,) = kept.unfinished()
     assert left.outcome.status == "error"
     assert list(kept.unfinished()) == []
+    kept.take(update("shown", status="in_progress"))
+    (shown,) = (*kept.begun(), *kept.begun())
+    kept.ask(update("shown"))
+    (left,) = kept.unfinished()
+    assert (left.call, left.is_known) == (shown.call, True)
 
 
 JSON = st.recursive(
@@ -173,6 +196,7 @@ def test_no_update_is_an_error() -> None:
             if call := kept.ask(odd):
                 paths_of(call.name, json.loads(call.arguments))
                 diffs_of(call.arguments)
+            list(kept.begun())
             list(kept.begun())
             list(kept.unfinished())
 

@@ -47,8 +47,8 @@ TOGETHER_S = 0.02
 AFTER_S = 0.3
 """How long Parley waits for an approved call's outcome after the agent asks about another call."""
 LONG_S = 1.0
-"""If the agent runs a call for this long, Parley shows the call before it ends. Earlier, the agent
-may still ask."""
+"""The seconds between two looks at the calls that run. A call that runs at both is shown before it
+ends; earlier, the agent may still ask."""
 SILENT_S = 1800.0
 """The time limit for an agent that sends nothing during its turn."""
 CANCEL_S = 10.0
@@ -105,6 +105,8 @@ class AgentSession:
         self._prompt: asyncio.Task[Any] | None = None
         self._is_cancelled = self._is_lost = self._was_declined = False
         self._news = asyncio.Event()
+        self._heard_at = 0.0
+        """When the agent last sent a message about this session, on the loop's clock."""
         self._restoring = set[asyncio.Task[None]]()
 
     # --- The session ------------------------------------------------------------------------------
@@ -234,6 +236,7 @@ class AgentSession:
         self._records = AgentRecords(self._next_id, self._max_bytes, self.requests.terminals.text)
         self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
         self._was_declined = False
+        self._hear()
         self.requests.begin()
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
@@ -270,7 +273,7 @@ class AgentSession:
                 continue
             if begun := list(self._records.begun()):
                 return [{RAN: each} for each in begun]
-            if not await self._is_news_within(SILENT_S):
+            if asyncio.get_running_loop().time() - self._heard_at > SILENT_S:
                 raise ModelError(
                     f"the agent sent nothing for {SILENT_S / 60:g} minutes, so Parley cancelled its "
                     "prompt. Ask again",
@@ -368,8 +371,12 @@ class AgentSession:
             self._clear()
         self._news.set()
 
+    def _hear(self) -> None:
+        self._heard_at = asyncio.get_running_loop().time()
+
     def update(self, update: Mapping[str, Any]) -> None:
         """Receive an update; an update outside of a prompt is not part of any reply."""
+        self._hear()
         match update.get("sessionUpdate"):
             case "current_mode_update":
                 self._note_mode(update.get("currentModeId"))
@@ -447,6 +454,7 @@ class AgentSession:
 
     async def ask(self, params: Mapping[str, Any]) -> Any:
         """The result of a permission request, when the user has decided; otherwise cancelled."""
+        self._hear()
         call, options = params.get("toolCall"), params.get("options")
         if not isinstance(call, dict) or not isinstance(options, list) or not self._takes_updates:
             return CANCELLED
@@ -462,6 +470,7 @@ class AgentSession:
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """The result of a request for a file or a command, perhaps after the user has decided; or a
         RefusedRequest."""
+        self._hear()
         prompt = self._prompt
 
         def is_open() -> bool:

@@ -74,10 +74,23 @@ class _Record:
     own_ids: list[str] = field(default_factory=list)
     begun: ToolCall | None = None
     """The call as it was reported when it began."""
+    was_running: bool = False
+    """Whether it ran at the last look at the calls that run."""
     size: int = 0
     printed: list[str] = field(default_factory=list)
     """What a command printed in the agent's own terminal, in pieces."""
     exit_code: int | None = None
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the chat has the call, so that its outcome must arrive."""
+        return bool(self.own_ids) or self.begun is not None
+
+    def shed(self) -> None:
+        """Forget the contents; the outcome can still be reported."""
+        self.raw, self.content, self.output, self.printed = None, [], None, []
+        self.begun = self.begun and replace(self.begun, arguments="{}")
+        self.size = 0
 
 
 class AgentRecords:
@@ -117,17 +130,22 @@ class AgentRecords:
         return call
 
     def begun(self) -> Iterator[AgentCallBegan]:
-        """The calls that run now, about which the agent has not asked; each is returned once."""
+        """The calls that run now and ran at the last look, and about which the agent has not asked;
+        each is returned once."""
         for record in self._records.values():
-            is_new = record.begun is None and not record.own_ids
-            if record.status == "in_progress" and is_new:
+            if record.status != "in_progress" or record.is_expected:
+                continue
+            if record.was_running:
                 record.begun = self._own_call(record)
                 yield AgentCallBegan(record.begun)
+            record.was_running = True
 
     def unfinished(self) -> Iterator[RanByAgent]:
-        """The calls without an outcome about which the agent has not asked, at the prompt's end."""
+        """The calls without an outcome at the prompt's end, except those that the agent has only
+        asked about."""
         for record in list(self._records.values()):
-            if record.status not in _ENDED and not record.own_ids:
+            is_shown = record.begun is not None or not record.own_ids
+            if record.status not in _ENDED and is_shown:
                 record.status = "failed"
                 record.content, record.output = [], None
                 yield self._ran(record, "The agent ended its turn without reporting an outcome.")
@@ -175,13 +193,17 @@ class AgentRecords:
         return record
 
     def _forget(self) -> None:
-        """Forget the oldest calls if there are too many; for a call about which the agent asked,
-        forget only its contents."""
+        """Forget the oldest calls if there are too many; of a call that the chat has, forget only
+        the contents."""
         total = sum(record.size for record in self._records.values())
-        for call_id in list(self._records)[:-1]:
+        for call_id, record in list(self._records.items())[:-1]:
             if len(self._records) <= MOST_CALLS and total <= MOST_IN_ALL:
                 return
-            total -= self._records.pop(call_id).size
+            total -= record.size
+            if record.is_expected:
+                record.shed()
+            else:
+                del self._records[call_id]
 
 
 def _merge(record: _Record, update: Mapping[str, Any]) -> None:
