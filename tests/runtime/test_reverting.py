@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from parley.atomic_files import replace_file
 from parley.policy.reverts import histories, of_file
 from parley.runtime.recording import CallRecorder
 from parley.tools.file_edits import file_edits
+from parley.workspace import writing
 from parley.workspace.boundary import Boundary
 from parley.workspace.editor_files import OpenText
 from parley.workspace.planning import PlanError, plan_of
@@ -110,6 +114,31 @@ async def test_a_change_that_was_recorded_but_not_made_is_no_conflict(project: P
     outcome = await project.revert()
     assert (outcome.reverted, outcome.conflicts, outcome.problems) == ([], [], [])
     assert project.files() == before
+
+
+async def test_a_write_that_ends_after_its_call_was_stopped_can_be_reverted(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write, file = threading.Event(), project.root / "a"
+
+    def slow(*arguments: Any) -> list[str]:
+        may_write.wait(5)
+        return replace_file(*arguments)
+
+    monkeypatch.setattr(writing, "replace_file", slow)
+    running = asyncio.ensure_future(project.run("c", "write_file", path="a", content="new"))
+    while not project.changes.all():  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    may_write.set()
+    while file.read_bytes() != b"new":  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    reverter = project.reverter()
+    outcome = await reverter.revert(await reverter.histories())
+    assert outcome.reverted == [file]
+    assert file.read_bytes() == b"one\r\ntwo"
 
 
 async def test_an_old_content_that_was_deleted_is_reported(project: Project) -> None:

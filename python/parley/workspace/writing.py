@@ -45,19 +45,21 @@ async def carry_out(
 ) -> list[str]:
     """Make the changes in their order; returns remarks for the user and the model.
 
-    Raises ParleyError at the first change that cannot be made; the earlier changes stay.
+    Raises ParleyError at the first change that cannot be made; the earlier changes stay. If the
+    caller is cancelled, a thread may still make the change, so its record stays without an outcome.
     """
     remarks = list[str]()
     for change in changes:
         number = await recorder.begin(boundary, change)
-        is_done = False
         try:
             remarks += await _make(change, boundary, editor)
-            is_done = True
-        except OSError as error:
-            raise ParleyError(f"{change.place} cannot be written: {error.strerror}") from error
-        finally:
-            recorder.end(number, is_done=is_done)
+        except (OSError, ParleyError) as error:
+            recorder.end(number, is_done=False)
+            if isinstance(error, OSError):
+                why = f"{change.place} cannot be written: {error.strerror}"
+                raise ParleyError(why) from error
+            raise
+        recorder.end(number, is_done=True)
     return remarks
 
 
