@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from parley.errors import ParleyError
 from parley.processes.reaper import Reaper
-from parley.workspace.command_runs import MOST_SHOWN, Commands
+from parley.workspace.command_runs import MOST_SHOWN, Commands, CommandWatch
 from parley.workspace.command_tool import CommandTool
 from parley.workspace.sandbox import Sandbox
 from parley.workspace.snapshots import SnapshotChange
+from tests.child_processes import until
 from tests.workspace.trees import work_tree
 
 
@@ -77,6 +80,30 @@ async def test_a_long_output_is_cut_for_the_model_and_whole_beside_it(
     assert len(text) < MOST_SHOWN + 500
     assert whole.splitlines() == [str(n) for n in range(1, 20001)]
     assert "20000" in text
+
+
+async def test_the_changes_of_a_stopped_command_are_recorded(
+    tmp_path: Path, reaper: Reaper
+) -> None:
+    root, records = work_tree(tmp_path / "tree", {"a.txt": "one\n"}), Records()
+    command = "echo two > a.txt; sleep 60; echo three > a.txt"
+    running = asyncio.ensure_future(tool(root, reaper).run(command, ".", 0, records, None))
+    await until(lambda: (root / "a.txt").read_text() == "two\n")
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    await until(lambda: records.changes != [])
+    (change,) = records.changes
+    assert (change.path, change.before, change.after) == ("a.txt", b"one\n", b"two\n")
+
+
+async def test_a_command_that_is_stopped_early_never_begins(tmp_path: Path, reaper: Reaper) -> None:
+    root, watch = work_tree(tmp_path / "tree", {}), CommandWatch()
+    watch.stop.set()
+    with pytest.raises(ParleyError, match="stopped before it began"):
+        await tool(root, reaper).run("touch a", ".", 0, Records(), None, watch)
+    assert not (root / "a").exists()
+    assert watch.ended.is_set()
 
 
 async def test_the_time_limit_ends_a_command(tmp_path: Path, reaper: Reaper) -> None:

@@ -99,7 +99,7 @@ class Commands:
         """Run a command in a folder of the root, to its end, to the time limit, or until `watch`
         stops it.
 
-        Raises ParleyError if it cannot start.
+        Raises ParleyError if it cannot start, or if it is stopped earlier.
         """
         watch = watch or CommandWatch()
         try:
@@ -129,6 +129,8 @@ class Commands:
             mode=self.mode,
             has_network=self.has_network,
         ) as start:
+            if watch.stop.is_set():
+                raise ParleyError("the command was stopped before it began")
             output, begun = watch.output, time.monotonic()
             limit = asyncio.timeout(timeout_s)
             with _pipe(output) as writer:

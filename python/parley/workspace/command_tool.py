@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +18,8 @@ MOST_TIMEOUT_S = 3600.0
 TIMEOUT_S = 120.0
 """The time limit of a command whose call names none."""
 _MOST_NAMED = 20
+_RUNNING = set[asyncio.Task[tuple[str, str]]]()
+"""The commands that run: a caller that was cancelled does not wait for their records."""
 
 
 class CommandRecorder(Protocol):
@@ -45,9 +48,30 @@ class CommandTool:
     ) -> tuple[str, str]:
         """Run a command; returns the text for the model, and the whole output if it was cut.
 
-        `watch` sees the output earlier, and can stop the command. Raises ParleyError if the command
-        cannot start.
+        `watch` sees the output earlier, and can stop the command. If the caller is cancelled, the
+        command ends, and its changes are recorded soon. Raises ParleyError if the command cannot
+        start.
         """
+        watch = watch or CommandWatch()
+        work = self._run(command, directory, timeout_s, recorder, on_output, watch)
+        running = asyncio.ensure_future(work)
+        _RUNNING.add(running)
+        running.add_done_callback(_forget)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            watch.stop.set()
+            raise
+
+    async def _run(
+        self,
+        command: str,
+        directory: str,
+        timeout_s: float,
+        recorder: CommandRecorder,
+        on_output: OnOutput | None,
+        watch: CommandWatch,
+    ) -> tuple[str, str]:
         root = self.commands.root
         limit = min(max(timeout_s or TIMEOUT_S, 1.0), MOST_TIMEOUT_S)
         before, untracked = await self._snapshot(root, is_after=False)
@@ -92,6 +116,12 @@ class CommandTool:
         names = ", ".join(change.path for change in made[:_MOST_NAMED])
         more = f" and {len(made) - _MOST_NAMED} more" if len(made) > _MOST_NAMED else ""
         return f"(it changed {counted(len(made), 'file')}: {names}{more})" if made else ""
+
+
+def _forget(running: asyncio.Task[tuple[str, str]]) -> None:
+    _RUNNING.discard(running)
+    if not running.cancelled():
+        running.exception()  # the caller reports it, unless it was cancelled
 
 
 def _head(result: CommandResult, limit: float) -> str:
