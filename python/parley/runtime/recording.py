@@ -52,7 +52,7 @@ class CallRecorder:
         """Record the changes that a command or an agent made, except for links and for contents that
         were not kept. Raises ParleyError.
         """
-        numbers = list[int]()
+        made = list[RecordedChange]()
         for change in changes:
             modes = change.mode_before, change.mode_after
             if change.problem or stat.S_IFLNK in map(stat.S_IFMT, modes):
@@ -61,9 +61,9 @@ class CallRecorder:
             after = await asyncio.to_thread(self.checkpoints.keep, change.after)
             mode = stat.S_IMODE(change.mode_before or change.mode_after)
             path = root / change.path
-            made = RecordedChange(self.call_id, kind, root, path, before, after, mode)
-            numbers.append(self.changes.begin(made))
-        self.changes.end(numbers, is_done=True)
+            made.append(RecordedChange(self.call_id, kind, root, path, before, after, mode))
+        if made:
+            self.changes.add(made)
 
     def end(self, number: int, *, is_done: bool) -> None:
         """Record the outcome."""

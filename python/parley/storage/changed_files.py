@@ -18,7 +18,7 @@ from parley.storage.ledger import LedgerFile
 
 _RECORD = """
 INSERT INTO changes (chat, call_id, kind, root, path, moved_to, before, after, mode, reverts, at, state)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'begun')
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 _ALL = """
 SELECT call_id, kind, root, path, before, after, mode, moved_to, reverts, number, at, state FROM changes
@@ -45,13 +45,21 @@ class ChangedFiles:
 
     def begin(self, change: RecordedChange) -> int:
         """Record a change durably, before the file is written; returns its number."""
-        row = (
+        with self._file.transaction() as db:
+            return db.execute(_RECORD, (*self._row(change), "begun")).lastrowid or 0
+
+    def add(self, changes: Iterable[RecordedChange]) -> None:
+        """Record changes that were made already, all of them or none."""
+        rows = [(*self._row(change), "done") for change in changes]
+        with self._file.transaction() as db:
+            db.executemany(_RECORD, rows)
+
+    def _row(self, change: RecordedChange) -> tuple[Any, ...]:
+        return (
             *(self._chat, _stored(change.call_id), change.kind),
             *map(os.fsencode, (change.root, change.path, change.moved_to or "")),
             *(change.before, change.after, change.mode, change.reverts, time.time()),
         )
-        with self._file.transaction() as db:
-            return db.execute(_RECORD, row).lastrowid or 0
 
     def end(self, numbers: Iterable[int], *, is_done: bool) -> None:
         """Record the outcome of changes."""
