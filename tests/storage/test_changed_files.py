@@ -35,3 +35,14 @@ def test_a_failed_change_is_forgotten_and_other_chats_have_their_own() -> None:
     one.end([second], is_done=False)
     assert [(c.number, c.state) for c in one.all()] == [(first, "done"), (third, "begun")]
     assert other.all() == []
+
+
+def test_changes_that_were_made_already_are_recorded_all_at_once_or_not_at_all() -> None:
+    changes = ChangedFiles(open_ledger(), "/chat.md")
+    made = [RecordedChange("c1", "command", Path("/"), Path("/") / name, "x", "y") for name in "ab"]
+    changes.add(made)
+    assert [(c.path.name, c.state) for c in changes.all()] == [("a", "done"), ("b", "done")]
+    broken = replace(made[1], mode=2**70)  # more than SQLite stores
+    with pytest.raises(OverflowError):
+        changes.add([made[0], broken])
+    assert len(changes.all()) == 2
