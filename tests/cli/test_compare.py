@@ -48,6 +48,13 @@ def test_each_agent_answers_in_a_fork_and_the_worst_sets_the_code(shell: Shell) 
     assert (again.returncode, again.stdout) == (0, b"*one*\n")
 
 
+def test_an_agent_that_was_not_asked_has_no_answer_of_an_earlier_exchange(shell: Shell) -> None:
+    text = "💬: a\n\n🤖:[Other]\n\nearlier\n\n💬: @@none.txt@@ say: one\n"
+    shell.chat.write_text(text, encoding="utf-8")
+    done = shell.run("compare", "chat.md", "Demo", "Demo-OpenAI", "--quiet")
+    assert done.stdout == b"# Demo\n\n(no answer)\n\n# Demo-OpenAI\n\n(no answer)\n\n"
+
+
 def test_programs_receive_each_agents_lines(shell: Shell) -> None:
     shell.ask("find the stock price of google")
     done = shell.run("compare", "chat.md", "Demo", "Demo-OpenAI", "--json")

@@ -156,8 +156,9 @@ class _Comparison(Batch):
 
 def _text(file: str) -> str:
     """The text of a fork's answer; "" if there is none."""
-    exchanges = parse(text_of(Path(file))).exchanges
-    answers = [exchange.answers[-1] for exchange in exchanges[-2:] if exchange.answers]
+    transcript = parse(text_of(Path(file)))
+    at = answered_at(transcript, len(transcript.exchanges) - 1)
+    answers = transcript.exchanges[at].answers
     return text_of_answer(answers[-1]) if answers else ""
 
 
