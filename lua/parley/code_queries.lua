@@ -6,6 +6,7 @@ local api, lsp = vim.api, vim.lsp
 local H = { diagnosed = {} }
 
 local limit_ms = 10000
+local most_bytes = 4194304 -- of a file that is not open, because Neovim waits while it is read
 local news_ms = 2000 -- how long a language server may take to check a changed text
 local methods = {
   symbols = "workspace/symbol",
@@ -53,9 +54,13 @@ end
 ---@param line? integer counted from 1
 ---@param name? string the name in this line, or the query for symbols
 function M.query(id, what, most, path, line, name)
-  H[what](function(answer)
+  local function done(answer)
     require("parley.host").mention("queried", { id = id, value = answer })
-  end, most, path, line, name)
+  end
+  local ok, why = pcall(H[what], done, most, path, line, name)
+  if not ok then
+    done({ problem = "Neovim cannot ask: " .. tostring(why) })
+  end
 end
 
 function H.diagnostics(done, most, path)
@@ -131,7 +136,12 @@ end
 --- servers alone, and closed after the answer, so no buffer is created.
 function H.at_name(what, done, most, path, line, name)
   local buf = require("parley.open_files").find(path)
-  local text = H.line(path, buf, line)
+  local lines = buf and {} or H.lines(path)
+  if not lines then
+    done({ problem = "it is not a file of a usual size" })
+    return
+  end
+  local text = buf and api.nvim_buf_get_lines(buf, line - 1, line, false)[1] or lines[line]
   local column = text and H.column(text, name)
   if not column then
     done({ problem = ("line %d does not contain %s"):format(line, name) })
@@ -147,7 +157,7 @@ function H.at_name(what, done, most, path, line, name)
     end, clients)
     for _, client in ipairs(clients) do
       local document = { uri = uri, version = 0, languageId = client.get_language_id(0, filetype) }
-      document.text = table.concat(vim.fn.readfile(path), "\n") .. "\n"
+      document.text = table.concat(lines, "\n") .. "\n"
       H.call(client, "notify", "textDocument/didOpen", { textDocument = document })
     end
   end
@@ -166,13 +176,15 @@ function H.at_name(what, done, most, path, line, name)
   end)
 end
 
---- A line of a file, from its buffer if there is one; nil if there is no such line.
-function H.line(path, buf, line)
-  if buf then
-    return api.nvim_buf_get_lines(buf, line - 1, line, false)[1]
+--- The lines of a file that is not open; nil if it is not a file of a usual size: Neovim would wait
+--- for a pipe.
+function H.lines(path)
+  local stat = vim.uv.fs_stat(path)
+  if not stat or stat.type ~= "file" or stat.size > most_bytes then
+    return nil
   end
-  local ok, lines = pcall(vim.fn.readfile, path, "", line)
-  return ok and lines[line] or nil
+  local ok, lines = pcall(vim.fn.readfile, path)
+  return ok and lines or nil
 end
 
 --- The number of bytes before a name in a line; nil if the line does not contain the name.
@@ -243,7 +255,8 @@ function H.call(client, name, ...)
   return client[name](...)
 end
 
---- The places in results: path, line, and the kind and name of a symbol.
+--- The places in results: path, line, and the kind and name of a symbol. Places without the form of
+--- the protocol are left out.
 function H.places(results, most, problem)
   local found, known = {}, {}
   local function add(place)
@@ -262,9 +275,11 @@ function H.places(results, most, problem)
   for _, result in ipairs(results) do
     local list = type(result) == "table" and (vim.islist(result) and result or { result }) or {}
     for _, each in ipairs(list) do
-      local kind = each.location and lsp.protocol.SymbolKind[each.kind] or ""
-      local label = each.location and vim.trim(kind:lower() .. " " .. tostring(each.name)) or nil
-      add(vim.tbl_extend("force", each.location or each, { label = label }))
+      pcall(function()
+        local kind = each.location and lsp.protocol.SymbolKind[each.kind] or ""
+        local label = each.location and vim.trim(kind:lower() .. " " .. tostring(each.name)) or nil
+        add(vim.tbl_extend("force", each.location or each, { label = label }))
+      end)
     end
   end
   return { found = vim.list_slice(found, 1, most), count = #found, problem = problem }

@@ -85,6 +85,9 @@ def reply(method: str, params: dict[str, Any]) -> Any:
             return [place for place in uses(name_at(params)) if is_definition(place)]
         case "textDocument/references":
             return [*uses(name_at(params))]
+        case "workspace/symbol" if params["query"] == "malformed":
+            bad = [3, "x", None, {"location": 7}, {"location": {"uri": 4}}, {"location": {}}]
+            return [*bad, {"location": {"uri": "file:///x", "range": 5}}]
         case "workspace/symbol":
             names = {
                 line.split(" = ")[0] for lines in _texts.values() for line in lines if " = " in line

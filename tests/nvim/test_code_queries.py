@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Coroutine, Iterator
 from itertools import count
@@ -114,6 +115,24 @@ def test_language_servers_report_errors_symbols_definitions_and_references(
     assert asker.text(tools.diagnostics("code.py")) == "code.py:1:1: error: this is a bug (fake)"
     plain.command("call setline(1, 'fixed')")
     assert asker.text(tools.diagnostics("code.py")) == "no errors or warnings"
+
+
+def test_files_and_servers_that_are_odd_get_an_answer(
+    plain: Child, asker: Asker, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    with (tmp_path / "huge.py").open("wb") as file:
+        file.truncate(2**40)
+    tools = CodeTools(Boundary(tmp_path), NoEditor(), asker.code)
+    for name in ("pipe.py", "huge.py", "none.py", "."):
+        with pytest.raises(ParleyError, match="not a file of a usual size"):
+            asker.text(tools.references(name, 1, "total"))
+    assert asker.text(tools.symbols("malformed")) == "nothing found"
+    plain.lua("files = require('parley.open_files'); find = files.find")
+    plain.lua("files.find = function() error('broken') end")
+    with pytest.raises(ParleyError, match=r"Neovim cannot ask: .*broken"):
+        asker.text(tools.definition("code.py", 2, "total"))
+    plain.lua("files.find = find; files, find = nil, nil")
 
 
 def test_a_question_without_an_answer_says_why(plain: Child, asker: Asker, tmp_path: Path) -> None:
