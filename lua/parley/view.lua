@@ -21,7 +21,7 @@ function M.draw(buf, tick, found)
   if not api.nvim_buf_is_loaded(buf) or api.nvim_buf_get_changedtick(buf) ~= tick then
     return false
   end
-  H.drawn[buf] = { tick = tick, found = found, shown = {}, blocks = {}, buf = buf }
+  H.drawn[buf] = { tick = tick, found = found, shown = {}, blocks = {}, above = {}, buf = buf }
   H.place(buf, found.proposals)
   H.problems(buf, found.problems)
   api.nvim_buf_clear_namespace(buf, places, 0, -1)
@@ -64,7 +64,7 @@ function M.redraw(buf)
   if drawn.width ~= width then
     drawn.current = nil -- its block may be higher now: scroll to it again
   end
-  drawn.shown, drawn.blocks, drawn.width = {}, {}, width
+  drawn.shown, drawn.blocks, drawn.above, drawn.width = {}, {}, {}, width
   H.extend(buf)
   H.follow(buf)
 end
@@ -353,8 +353,9 @@ function H.lay(buf, calls)
   if not block then
     block = H.compose(buf, calls, drawn.width)
     drawn.blocks[calls] = block
-    local row = H.above_block(buf, calls, #block)
+    local row, above = H.above_block(buf, calls, #block)
     if row then
+      drawn.above[calls] = above
       local opts = { virt_lines = block, virt_lines_above = true, strict = false }
       opts.id = calls[#calls].number
       api.nvim_buf_set_extmark(buf, block_ns, folds.below(buf, row), 0, opts)
@@ -363,8 +364,8 @@ function H.lay(buf, calls)
   return block
 end
 
---- The row of the call above a block: the last call, unless its line is so high that the block is
---- drawn before the line's text.
+--- The row and the number of the call above a block: the last call, unless its line is so high that
+--- the block is drawn before the line's text.
 function H.above_block(buf, calls, count)
   for i = #calls, 1, -1 do
     local row = H.row(buf, calls[i].number)
@@ -373,9 +374,18 @@ function H.above_block(buf, calls, count)
       and not H.is_folded(buf, row)
       and H.is_high(buf, row, #H.text(H.drawn[buf], calls[i]) + count)
     if row and not has_block then
-      return row
+      return row, calls[i].number
     end
   end
+end
+
+--- Whether a fold has been closed over a block, or opened above it, since the block was drawn.
+function H.is_displaced(buf)
+  return vim.iter(pairs(H.drawn[buf].above)):any(function(calls, above)
+    local row = H.row(buf, above)
+    local mark = api.nvim_buf_get_extmark_by_id(buf, block_ns, calls[#calls].number, {})
+    return row and mark[1] and mark[1] ~= (folds.below(buf, row))
+  end)
 end
 
 --- The block below some calls: their notes, complete rows if rows are cut, the lines of long
@@ -597,12 +607,14 @@ function H.listen(buf, waits)
     pcall(api.nvim_del_augroup_by_name, name)
     return
   end
-  -- No event reports an opened fold, so use SafeState, which fires at each key.
+  -- No event reports a fold, so use SafeState, which fires at each key.
   api.nvim_create_autocmd({ "CursorMoved", "WinScrolled", "WinEnter", "SafeState" }, {
     group = api.nvim_create_augroup(name, {}),
     buffer = buf,
     callback = function()
-      if H.drawn[buf] then
+      if H.drawn[buf] and H.is_displaced(buf) then
+        M.redraw(buf)
+      elseif H.drawn[buf] then
         H.extend(buf)
         H.follow(buf)
       end

@@ -95,6 +95,16 @@ def test_waiting_calls_are_counted_announced_and_in_the_status_line(nvim: Child)
     assert nvim.lua("return require('parley').status()").startswith("Demo-OpenAI")
 
 
+def test_a_call_waits_beside_one_that_is_refused(nvim: Child) -> None:
+    ask(nvim, 'call extra__web_search {"query":"google"}, call extra__web_search {"quarry":"x"}')
+    waits(nvim)
+    assert "1 call is waiting" in nvim.lua("return require('parley').status()")
+    for keys in ("", "zR", "zM"):
+        nvim.keys(keys)
+        nvim.until(lambda: ">> Please choose (yA/ya):" in nvim.screen(), f"the prompt after {keys}")
+    assert nvim.screen().count("refused") == 1
+
+
 def test_a_chat_opened_from_disk_says_that_calls_wait_in_it(nvim: Child) -> None:
     ask(nvim, TWO)
     waits(nvim)

@@ -56,6 +56,7 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
         if moved and isinstance(step, plan.AskModel | plan.RunTools):
             step = _in_time(ports, observation.settings, started) or step
         if end := await _take(ports, observation, step, started):
+            await ports.document.settle()  # a refused call's result may have only begun
             return end
         moved, is_reply = True, isinstance(step, plan.AskModel)
 
