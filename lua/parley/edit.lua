@@ -23,12 +23,18 @@ function M.read(id, tick)
   return { change = change, anchor = H.anchor(handle), pinned = handle.answer ~= nil }
 end
 
---- The changes since the text of `tick`, for a buffer without a handle.
+--- The changes since the text of `tick`, for a buffer without a handle; the whole text while the
+--- buffer is being reloaded and is not followed.
 function M.look(buf, tick)
   if not api.nvim_buf_is_loaded(buf) then
     return { gone = handles.closed }
   end
-  return { change = mirror.take(buf, tick) }
+  local change = mirror.take(buf, tick)
+  if not change then
+    local lines = api.nvim_buf_get_lines(buf, 0, -1, true)
+    change = { tick = api.nvim_buf_get_changedtick(buf), count = #lines, lines = lines }
+  end
+  return { change = change }
 end
 
 --- Apply edits to the text of `tick`: all or none.

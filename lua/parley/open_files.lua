@@ -325,7 +325,7 @@ function H.renew(buf)
     return H.on_disk[buf] and "deleted" or nil
   elseif vim.bo[buf].modified then
     return H.has_changed(buf, stat) and "unsaved" or nil
-  elseif not H.on_disk[buf] then -- a new file's empty buffer, and the file is there now
+  elseif not H.on_disk[buf] and H.writes(buf) == 0 then -- a new file's buffer, and the file is there
     api.nvim_buf_call(buf, function()
       pcall(vim.cmd, "silent edit")
     end)
@@ -342,6 +342,9 @@ function H.renew(buf)
   pcall(vim.cmd, "silent! checktime " .. buf)
   if is_off and api.nvim_buf_is_valid(buf) then
     api.nvim_set_option_value("autoread", own, { buf = buf })
+  end
+  if not H.on_disk[buf] then
+    H.note(buf) -- `:noautocmd write` wrote it, as for a new chat
   end
   return H.has_changed(buf, stat) and "stale" or nil -- the user has answered no to |W11|
 end

@@ -372,6 +372,30 @@ def test_a_buffer_follows_its_moved_file_and_a_new_file_appears_in_its_empty_buf
     plain.command("call setline(1, 'more') | silent write")
 
 
+def test_a_new_chat_is_not_reloaded_after_calls_change_files(plain: Child) -> None:
+    plain.command("ParleyChatNew new")
+    plain.until(lambda: plain.name.endswith(".md"), "the file of the chat")
+    plain.keys("<Esc>")
+    plain.lua("_G.reads = 0")
+    plain.command("autocmd BufReadPost *.md lua _G.reads = _G.reads + 1")
+    for _ in range(2):
+        plain.lua("require('parley.open_files').reload()")
+    assert plain.lua("return _G.reads") == 0
+    Path(plain.name).write_text("💬: changed\n", encoding="utf-8")
+    plain.lua("require('parley.open_files').reload()")
+    assert (plain.lua("return _G.reads"), plain.lines()) == (1, ["💬: changed"])
+
+
+def test_a_buffer_that_is_being_reloaded_is_sent_whole(plain: Child) -> None:
+    plain.edit("loading.txt", "one\ntwo\n")
+    reply = plain.lua("return require('parley.remote')('look', vim.fn.bufnr(), 0)")
+    assert reply["change"] == {
+        "tick": plain.variable("changedtick"),
+        "count": 2,
+        "lines": ["one", "two"],
+    }
+
+
 def test_a_buffer_that_the_user_did_not_reload_is_still_known_to_differ(
     plain: Child, files: Desk, tmp_path: Path
 ) -> None:
