@@ -129,11 +129,14 @@ def test_a_stop_leaves_a_notice_and_the_turn_can_be_resumed(nvim: Child) -> None
     nvim.until_idle()
     assert nvim.lines()[-1] == f"{MARKER} "
     assert nvim.variable("parley_status") == ""
-    nvim.command("1")
-    nvim.command("ParleyRespond")
-    nvim.until(lambda: "Stopped" not in nvim.text(), "the turn that goes on")
-    nvim.command("ParleyStop")
-    nvim.until_idle()
+    for place in ("1", "$"):
+        nvim.command(place)
+        nvim.command("ParleyRespond")
+        nvim.until(lambda: "Stopped" not in nvim.text(), "the turn that goes on")
+        nvim.command("ParleyStop")
+        nvim.until_text("\U0001f512: [Stopped: by the user]")
+        nvim.until_idle()
+    assert nvim.text().count(MARKER) == 2
 
 
 def test_deleting_the_answer_stops_its_turn_and_nothing_more_is_written(nvim: Child) -> None:

@@ -7,7 +7,7 @@ import pytest
 from parley.chat.reader import parse
 from parley.chat.transcript import CHOICES, Choice, Proposal, Text, Transcript
 from parley.policy.approval import Approvals, LedgerView
-from parley.policy.choice import Chosen, Scope, chosen, exchange_at, open_calls
+from parley.policy.choice import Chosen, Scope, chosen, continued_at, exchange_at, open_calls
 from tests.chats import OK, TOOLS, answer, asked, call, chat, ran, view, yes
 
 FOUR = chat(
@@ -135,6 +135,29 @@ def test_an_unreadable_call_waits_until_it_is_declined() -> None:
 @pytest.mark.parametrize(("line", "number"), [(0, 0), (1, 0), (2, 0), (3, 1), (99, 1)])
 def test_a_line_is_in_the_exchange_that_began_above(line: int, number: int) -> None:
     assert exchange_at(parse("preamble\n💬: a\nmore\n💬: b\n"), line) == number
+
+
+STOPPED = "💬: a\n\n🤖:[A]\n\nsome\n\n🔒: [Stopped: by the user]\n\n💬: "
+ANSWERED = "💬: a\n\n🤖:[A]\n\nall\n\n💬: "
+WAITING = "💬: a\n\n🤖:[A]\n\n❓:[yn] {broken\n\n💬: "
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        (STOPPED, 0),
+        (f"{STOPPED}b", 1),
+        (f"{STOPPED}\n\n💬: b", 1),
+        (ANSWERED, 1),
+        (WAITING, 1),
+        ("💬: ", 0),
+        ("💬: \n\n💬: ", 1),
+    ],
+)
+def test_only_a_stopped_answer_is_continued_from_the_empty_question_at_the_end(
+    text: str, number: int
+) -> None:
+    assert continued_at(parse(text), 1 if text.count("💬") > 1 else 0) == number
 
 
 SEARCHED = chat(

@@ -28,7 +28,7 @@ from parley.nvim.trust_dialog import TrustDialog
 from parley.nvim.turn import Turn
 from parley.nvim.turns import Turns
 from parley.policy.approval import Rule
-from parley.policy.choice import answered_at, open_calls
+from parley.policy.choice import answered_at, continued_at, open_calls
 from parley.settings.readiness import has_question
 
 UNSAVED = "save this chat first (:w): choices are recorded for a file"
@@ -79,7 +79,8 @@ class Chat:
         async def work(turn: Turn) -> engine.End:
             if (shot := await self._chat_with_question(turn)) is None:
                 return engine.End("nothing", engine.NOTHING_ASKED)
-            shot = await _at_answer(turn, shot)
+            await _go_to(turn, shot, answered_at(shot.transcript, shot.at))
+            shot = await turn.document.read()
             chosen = agent or self.buffer.chosen
             if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
                 return engine.End("nothing", refusal)
@@ -100,7 +101,9 @@ class Chat:
             return engine.End("nothing", engine.NOTHING_ASKED)
         if end := await self._prompts.expand(self, turn.document):
             return end
-        return await self._go_on(turn, await turn.document.look())
+        shot = await turn.document.look()
+        shot = await _go_to(turn, shot, continued_at(shot.transcript, shot.at))
+        return await self._go_on(turn, shot)
 
     async def _chat_with_question(self, turn: Turn) -> engine.Snapshot | None:
         """The chat in which the user has asked; None if it contains no question."""
@@ -239,12 +242,9 @@ class Chat:
         return line
 
 
-async def _at_answer(turn: Turn, shot: engine.Snapshot) -> engine.Snapshot:
-    """The chat at the exchange whose answer is regenerated: from the empty question at the end, the
-    last line of the answer above becomes the turn's place.
-    """
-    at = answered_at(shot.transcript, shot.at)
+async def _go_to(turn: Turn, shot: engine.Snapshot, at: int) -> engine.Snapshot:
+    """The chat at another exchange, whose last line becomes the turn's place."""
     if at == shot.at:
-        return await turn.document.read()
+        return shot
     turn.document.move(content_end(shot.lines, shot.transcript.exchanges[at].span) - 1)
-    return await turn.document.read()
+    return await turn.document.look()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from parley.chat.rounds import last_notice
 from parley.chat.transcript import YES, Broken, Choice, Exchange, Proposal, Transcript
 from parley.frozen import frozen
 from parley.policy.approval import Approvals
@@ -59,6 +60,15 @@ def answered_at(transcript: Transcript, at: int) -> int:
     is_empty = exchange.question is None or not exchange.question.parts
     is_last = at == len(transcript.exchanges) - 1
     return at - 1 if at and is_last and is_empty and not exchange.answers else at
+
+
+def continued_at(transcript: Transcript, at: int) -> int:
+    """The number of the exchange that the user wants to continue: exchange `at` or, from the empty
+    question at the end, the exchange above if its answer ends in a notice.
+    """
+    above = answered_at(transcript, at)
+    answers = transcript.exchanges[above].answers
+    return above if answers and last_notice(answers[-1]) else at
 
 
 def open_calls(exchange: Exchange) -> list[Proposal | Broken]:
