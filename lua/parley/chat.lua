@@ -1,7 +1,9 @@
 --- Knows which buffers are chats, and sets them up.
 local M = {}
 
-local no_chat = "this is not a chat. :ParleyChatNew opens one"
+local no_chat = ("this is not a chat: no line starts with %s:. "):format(
+  require("parley.known").markers.question
+) .. "Go to a chat, or open one with :ParleyChatNew"
 local H = { attached = {}, on_disk = {}, leaving = {} }
 
 --- The requests about the exchange at the cursor.
@@ -34,6 +36,11 @@ function M.is_chat(buf)
     return true
   end
   return vim.iter(vim.api.nvim_buf_get_lines(buf, 0, 100, false)):any(M.is_question)
+end
+
+--- Whether a question starts on any line.
+function H.has_question(buf)
+  return vim.iter(vim.api.nvim_buf_get_lines(buf, 0, -1, false)):any(M.is_question)
 end
 
 --- Whether the buffer's file is in the chat folder.
@@ -148,7 +155,7 @@ end
 ---@param arguments table
 ---@param opts? { anywhere?: boolean, last?: boolean, handle?: integer } anywhere: also outside
 ---chats; last: outside chats, for the chat used last; handle: an open handle, instead of a new one at
----the cursor's line
+---the cursor's line. A buffer with a question becomes a chat.
 function M.ask(method, arguments, opts)
   local handles, held = require("parley.handle"), nil
   if opts and opts.handle then
@@ -167,7 +174,7 @@ function M.ask(method, arguments, opts)
   elseif opts and opts.last and not M.is_attached(buf) and H.attached[H.last] then
     buf = H.last
   end
-  if vim.bo[buf].buftype ~= "" then
+  if vim.bo[buf].buftype ~= "" or not M.is_attached(buf) and not H.has_question(buf) then
     require("parley.host").message(no_chat, "warn")
     return
   end

@@ -17,15 +17,20 @@ function M.select(id, prompt, items)
   end)
 end
 
---- Call |vim.ui.select()|. While Neovim 0.10 shows its own numbered list, it does not handle
---- requests: replies do not stream, and the host cannot withdraw a question. So on 0.10 the list is
---- the prompt of |input()|.
+--- Call |vim.ui.select()|; CTRL-C picks nothing, as <Esc> does. While Neovim 0.10 shows its own
+--- numbered list, it does not handle requests: replies do not stream, and the host cannot withdraw a
+--- question. So on 0.10 the list is the prompt of |input()|.
 ---@param items any[]
 ---@param opts table with a prompt
 ---@param done fun(item?: any, number?: integer)
 function M.pick(items, opts, done)
   if vim.fn.has("nvim-0.11") == 1 or not require("parley.plugins").is_builtin(vim.ui.select) then
-    vim.ui.select(items, opts, done)
+    local ok, why = pcall(vim.ui.select, items, opts, done)
+    if not ok and tostring(why):find("Keyboard interrupt", 1, true) then
+      done()
+    elseif not ok then
+      error(why, 0)
+    end
     return
   end
   local rows = { opts.prompt }

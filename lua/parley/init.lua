@@ -94,9 +94,9 @@ function M.compact(keep)
   require("parley.chat").ask("compact", { keep = tostring(keep or "") })
 end
 
---- Stop the turn of this chat.
+--- Stop the turn of this chat; outside chats, of the chat used last.
 function M.stop()
-  require("parley.chat").ask("stop", {})
+  require("parley.chat").ask("stop", {}, { last = true })
 end
 
 --- Choose the agent of this chat; without a name, from a list.
@@ -155,9 +155,9 @@ function M.image(path)
   )
 end
 
---- Show this chat's choices, calls and requests.
+--- Show this chat's choices, calls and requests; outside chats, those of the chat used last.
 function M.log()
-  require("parley.chat").ask("log", {})
+  require("parley.chat").ask("log", {}, { last = true })
 end
 
 --- List the files that this chat's calls changed; outside chats, those of the chat used last.

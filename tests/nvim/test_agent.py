@@ -120,10 +120,7 @@ def test_the_agent_list_has_each_agents_state_and_one_demo_agent_last(nvim: Chil
     assert labels[0] == "Claude        claude-sonnet-5-5  no key: ANTHROPIC_API_KEY"
     assert labels[3] == "OpenRouter    openrouter/auto    no key: :ParleyLogin openrouter"
     assert labels[4] == "Ollama        llama3.1           is not running at 127.0.0.1:11434"
-    assert labels[6] == (
-        "Codex                            not installed: npm install -g "
-        "@agentclientprotocol/codex-acp"
-    )
+    assert labels[6] == "Codex                            not installed"
     assert labels[9] == "Demo (now)    demo               built in, needs no key"
     nvim.command("ParleyAgent Demo-Text")
     nvim.until(lambda: nvim.variable("parley_agent") == "Demo-Text", "the agent")
@@ -132,6 +129,32 @@ def test_the_agent_list_has_each_agents_state_and_one_demo_agent_last(nvim: Chil
         lambda: "Demo-Text (now)" in nvim.lua("return _G.labels[#_G.labels - 1]"), "the list again"
     )
     assert not [label for label in nvim.lua("return _G.labels")[11:] if label.startswith("Demo ")]
+
+
+def test_a_chosen_agent_that_cannot_answer_yet_says_why(nvim: Child) -> None:
+    nvim.edit("lack.md", f"{MARKER}hello\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    for name, why in {
+        "Codex": "not installed: npm install -g @agentclientprotocol/codex-acp",
+        "Claude": "no key: ANTHROPIC_API_KEY",
+        "Ollama": "is not running at 127.0.0.1:11434",
+    }.items():
+        nvim.command(f"ParleyAgent {name}")
+        said = f"this chat now uses {name} ({why}); :ParleyAgent! writes the agent into its file"
+        nvim.until(lambda said=said: said in nvim.messages(), said)  # type: ignore[misc]
+    nvim.command("ParleyAgent ollama")
+    nvim.until(
+        lambda: "there is no agent 'ollama'. Did you mean Ollama?" in nvim.messages(), "the hint"
+    )
+
+
+def test_ctrl_c_in_the_agent_list_picks_none_and_reports_no_error(nvim: Child) -> None:
+    nvim.edit("interrupted.md", f"{MARKER}hello\n")
+    nvim.keys(":ParleyAgent<CR>")
+    nvim.until_screen("Type number and <Enter>")
+    nvim.keys("<C-c>")
+    nvim.until(lambda: "Type number" not in nvim.screen(), "the end of the list")
+    assert "traceback" not in nvim.messages()
 
 
 def test_a_new_chat_names_its_agent_until_the_question_is_written(nvim: Child) -> None:

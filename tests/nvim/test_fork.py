@@ -134,7 +134,7 @@ def test_the_reason_for_a_missing_fork_is_one_line(nvim: Child, home: Path) -> N
     (home / "away").rmdir()
     said(nvim, "gone-fork.md: No such file or directory")
     nvim.edit("nothing.md", "no chat")
-    said(nvim, "no question here")
+    said(nvim, "this is not a chat")
 
 
 def test_a_running_answer_is_not_forked_but_the_exchanges_above_it_are(

@@ -170,7 +170,7 @@ def test_without_a_question_no_dialog_about_servers_appears(desk: Child) -> None
     desk.edit("notes.md", "# Notes\n")
     desk.command("ParleyRespond")
     desk.until(
-        lambda: "parley: no question here" in desk.messages().lower(),
+        lambda: "parley: this is not a chat" in desk.messages().lower(),
         "the message",
         LONG_S,
     )

@@ -155,6 +155,25 @@ def test_a_buffer_that_may_not_be_left_keeps_its_window(nvim: Child) -> None:
     assert "E37" not in nvim.messages()
 
 
+def test_outside_chats_a_command_says_so_or_is_about_the_chat_used_last(nvim: Child) -> None:
+    nvim.edit("used.md", "💬: write 3000 words\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    nvim.command("ParleyRespond")
+    nvim.until(lambda: len(nvim.text()) > 200, "some text")
+    nvim.edit("code.py", "x = 1\n")
+    for command in ("ParleyRevert", "ParleyRespond", "ParleyAgent Demo", "ParleyFork"):
+        nvim.command(command)
+        nvim.until(lambda: "this is not a chat: no line starts with" in nvim.messages(), command)
+        nvim.command("messages clear")
+        assert not nvim.lua("return require('parley.chat').is_attached(0)")
+    nvim.command("ParleyStop")
+    nvim.until(lambda: "stopped" in nvim.messages(), "the stop")
+    for page in ("ParleyChanges", "ParleyLog"):
+        nvim.command(page)
+        nvim.until(lambda: "used.md" in nvim.lines()[0], page)
+        nvim.command("bwipeout")
+
+
 # --- Lines of a buffer, asked about ---
 
 CODE = "import os\n\n\ndef f():\n    return '```' + os.sep\n\U0001f4ac: no question\n"

@@ -27,6 +27,7 @@ from parley.settings.readiness import wanted_agent
 
 MODE, MODEL = "mode", "model"
 _OWN = {MODE: "the mode that asks before each call", MODEL: "the agent's own choice"}
+_SHORT = {MODE: "asks first", MODEL: "its own"}
 _STATE_SHOWN = 30
 _WIDEST = 24
 
@@ -49,8 +50,11 @@ def choice_of(words: str) -> tuple[str, str] | None:
 
 
 def choice_rows(buffer: ChatBuffer) -> list[dict[str, str]]:
-    """The rows for the mode and the model in the list of agents; none for other agents."""
-    if not buffer.app.provider(buffer.agent.provider).is_agent:
+    """The rows for the mode and the model in the list of agents; none for other agents, or for an
+    agent that is not installed.
+    """
+    provider = buffer.app.provider(buffer.agent.provider)
+    if not provider.is_agent or provider.is_missing:
         return []
     offer = known_offer(buffer)
     words = {MODE: offer.modes, MODEL: offer.models}
@@ -58,8 +62,8 @@ def choice_rows(buffer: ChatBuffer) -> list[dict[str, str]]:
     return [
         {
             "name": f"{key.capitalize()} of {buffer.agent.name}",
-            "model": _now(buffer, key) or "its own" * (key == MODEL) or "asks",
-            "state": _some(offered) if is_known else "ask the agent for them",
+            "model": _now(buffer, key) or _SHORT[key],
+            "state": _some(offered) if is_known else "the agent lists the others",
             "option": key,
         }
         for key, offered in words.items()

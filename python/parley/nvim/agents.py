@@ -60,7 +60,25 @@ async def show_welcome(buffer: ChatBuffer) -> None:
     buffer.editor.tell("welcome", buffer.buf, f"{agent.name} answers · {state} · {key} for another")
 
 
+async def lack_of(app: App, name: str) -> str:
+    """Why an agent cannot answer yet, in parentheses after a space; "" if no reason is known."""
+    agent = app.settings.named_agent(name)
+    lack = agent and _lack(app, agent, await listeners(app, [agent]))
+    return f" ({lack})" if lack else ""
+
+
 def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
+    """An agent's state in the list, where a command to install it has no room."""
+    provider = app.provider(agent.provider)
+    if provider.is_missing:
+        return "not installed"
+    base = base_url(app, provider)
+    running = f"is running at {_place(base)}" if here.get(base) else ""
+    return _lack(app, agent, here) or running or key_source(provider)
+
+
+def _lack(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
+    """Why an agent cannot answer yet; "" if no reason is known."""
     provider = app.provider(agent.provider)
     if provider.kind == PACKAGE:
         try:
@@ -69,12 +87,9 @@ def _state(app: App, agent: Agent, here: Mapping[str, bool]) -> str:
             return str(error)
     if missing := app.settings.missing_key(agent, app.environ):
         return f"no key: {provider.sign_in_command or missing}"
-    base = base_url(app, provider)
-    if base in here:
-        return (
-            f"is running at {_place(base)}" if here[base] else f"is not running at {_place(base)}"
-        )
-    return key_source(provider)
+    if here.get(base := base_url(app, provider)) is False:
+        return f"is not running at {_place(base)}"
+    return key_source(provider) if provider.is_missing else ""
 
 
 def _place(base: str) -> str:

@@ -16,6 +16,7 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_value
 from parley.chat.transcript import Choice
 from parley.errors import ParleyError
+from parley.nvim.agents import lack_of
 from parley.nvim.announcements import key_name
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_ports import chat_ports
@@ -177,12 +178,14 @@ class Chat:
         self.buffer.app.warm(self.buffer.editor.loop, self.buffer.agent)
         self.buffer.editor.tell("agent", self.buffer.buf, name)
         self.screen.tell_offer()
-        if stays:
-            self.buffer.editor.spawn(self._write_agent(name))
-        else:
-            self.buffer.editor.message(
-                f"this chat now uses {name}; :ParleyAgent! writes the agent into its file"
-            )
+        self.buffer.editor.spawn(self._write_agent(name) if stays else self._name_agent(name))
+
+    async def _name_agent(self, name: str) -> None:
+        """Tell the user which agent the chat uses, and why it cannot answer yet."""
+        self.buffer.editor.message(
+            f"this chat now uses {name}{await lack_of(self.buffer.app, name)}; "
+            ":ParleyAgent! writes the agent into its file"
+        )
 
     async def _write_agent(self, name: str) -> None:
         """Write the chat's agent into the front matter, as one undo step."""
@@ -203,7 +206,10 @@ class Chat:
         if handle is not None:
             await self.change(handle, change)
             self.buffer.app.confirm(self.buffer.transcript, self.buffer.path)
-            self.buffer.editor.message(f"this chat now uses {name}, and its front matter says so")
+            lack = await lack_of(self.buffer.app, name)
+            self.buffer.editor.message(
+                f"this chat now uses {name}{lack}, and its front matter says so"
+            )
 
     def compact(self, handle: int, row: int, keep: int) -> None:
         """Summarize older exchanges, as one undo step."""

@@ -16,7 +16,7 @@ from parley.engine import NOTHING_ASKED
 from parley.frozen import frozen
 from parley.settings.resolve import agent_of
 from parley.settings.values import DEMO, Settings
-from parley.tables import any_of
+from parley.tables import any_of, nearest
 
 Reason: TypeAlias = Literal[
     "unreadable settings",
@@ -105,7 +105,10 @@ def readiness(
 
 
 def no_such_agent(name: str, settings: Settings) -> str:
-    """The message that this agent does not exist; lists the existing agents."""
+    """The message that this agent does not exist: names the most similar agent, else all agents."""
+    near = nearest(name, (agent.name for agent in settings.all_agents()))
+    if near:
+        return f"there is no agent {name!r}. Did you mean {near}?"
     return f"there is no agent {name!r}: choose one of {_agents(settings)}"
 
 
