@@ -54,6 +54,7 @@ function M.opened(buf)
   -- Vim reads modelines after this event; in a chat, a model or tool may have written them.
   if M.is_chat(buf) then
     vim.bo[buf].modeline = false
+    require("parley.host").prepare()
   end
   -- Later, because the filetype's own maps and highlighting come first.
   vim.schedule(function()

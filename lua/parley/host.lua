@@ -84,6 +84,14 @@ function M.start(opts)
   return H.channel ~= nil
 end
 
+--- Start our own process before a chat is set up, because Python's start takes longer than that.
+--- While Neovim starts, the user's settings may still be unknown.
+function M.prepare()
+  if vim.v.vim_did_enter == 1 and vim.g.parley_host ~= "python3" then
+    M.start({ quiet = true })
+  end
+end
+
 --- Stop the host; the next use starts a new one.
 function M.stop()
   if H.channel and vim.g.parley_host ~= "python3" then

@@ -67,6 +67,17 @@ def test_a_chat_starts_its_host_which_ends_with_neovim(tmp_path: Path) -> None:
     assert not is_alive(pid)
 
 
+def test_the_host_starts_before_the_chat_is_set_up(tmp_path: Path) -> None:
+    (tmp_path / "chat.md").write_text(HELLO, encoding="utf-8")
+    edit = (
+        "vim.cmd.edit('chat.md') return { require('parley.host').state().channel ~= nil, "
+        "require('parley.chat').is_attached(0) }"
+    )
+    with child(tmp_path) as nvim:
+        assert nvim.lua(edit) == [True, False]
+        nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+
+
 def test_wrong_settings_are_named_and_the_rest_works(tmp_path: Path) -> None:
     init = (
         "require('parley').setup({ agent = 'Dmeo', thinking = { budget_tokens = 'many' }, "
