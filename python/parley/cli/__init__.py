@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    if argv is None:  # our own process: SDKs create a million long-lived objects; scan them less
-        gc.set_threshold(50_000, 20, 50)
+    if argv is None:  # our own process: do not scan the objects that imports create
+        gc.set_threshold(200_000, 20, 50)
     try:
         try:
             return _main(argv)

@@ -26,9 +26,7 @@ def main() -> None:
         sys.exit(f"Parley needs Python {least} or newer; {sys.executable} is {own}")
     _keep_stdin_private()
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    gc.set_threshold(
-        50_000, 20, 50
-    )  # SDKs create a million long-lived objects: scanning them takes a third of the start
+    gc.set_threshold(200_000, 20, 50)  # more than the start creates: scanning takes a tenth of it
     sys.setswitchinterval(0.001)  # the editor waits while a thread imports SDKs: switch more often
     code = 1
     try:
