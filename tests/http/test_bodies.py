@@ -59,7 +59,7 @@ ERROR = b'{"error":{"message":"so sorry'
 def imported() -> None:
     """Import the SDKs, which takes memory and time."""
     for kind in ("anthropic", "openai"):
-        warm(kind, builtin=False)
+        warm(kind, builtin=False, has_tls=False)
 
 
 class Peak:

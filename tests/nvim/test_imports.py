@@ -20,7 +20,7 @@ LATER = {
     *("workspace.searching", "workspace.change_tools", "storage.chat_search", "demo.server"),
 }
 """Modules of Parley that no first question needs."""
-WARM = "from parley.providers.sdk_imports import warm, warm_tools; warm({!r}, builtin=False)"
+WARM = "from parley.providers.sdk_imports import warm, warm_tools; warm({!r}, builtin=False, has_tls=False)"
 
 
 def modules(*code: str) -> set[str]:

@@ -22,6 +22,9 @@ import json, sys
 from parley.models.formats import sdk
 from parley.providers.sdk_imports import imported
 library = imported(sdk(sys.argv[1]), is_lean=True)
+import httpx2
+httpx2.AsyncHTTPTransport()
+before = list(sys.modules)
 few = sum(name.startswith(sys.argv[1]) for name in sys.modules)
 client = getattr(library, sdk(sys.argv[1]).client)
 raised = library.NotFoundError, library.APIError
@@ -32,6 +35,7 @@ print(json.dumps({
     "all": all(name in star for name in library.__all__),
     "same": star[client.__name__] is client and (library.NotFoundError, library.APIError) == raised,
     "types": sys.modules[f"{sys.argv[1]}.types"].__name__ and len(dir(library.types)) > 100,
+    "asynchronous": "httpcore2._sync" not in before and httpx2.HTTPTransport() is not None,
     "later": not any(hasattr(finder, "_prefix") for finder in sys.meta_path),
 }))
 """
@@ -64,7 +68,7 @@ def test_an_sdk_has_all_its_names_but_not_all_its_modules(kind: str) -> None:
     )
     found: dict[str, Any] = json.loads(ran.stdout)
     assert found.pop("few") <= SDKS[kind]
-    assert found == dict.fromkeys(("all", "same", "types", "later"), True)
+    assert found == dict.fromkeys(("all", "same", "types", "asynchronous", "later"), True)
 
 
 def test_a_name_imports_only_its_module(packages: Path) -> None:

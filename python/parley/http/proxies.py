@@ -14,6 +14,7 @@ from typing import Any
 from urllib.request import getproxies, proxy_bypass
 
 from parley.errors import ParleyError
+from parley.http.certificates import LateContext
 
 _KINDS = ("http", "https", "all")
 """The relevant variables: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, in upper or lower case."""
@@ -42,7 +43,7 @@ def client_options(url: str) -> dict[str, Any]:
         return _through(None)
     proxies = {kind: proxy for kind, proxy in getproxies().items() if kind in _KINDS and proxy}
     if not any(map(_flaw, proxies.values())):
-        return {"limits": _limits()}
+        return {"limits": _limits(), "verify": LateContext()}
     # By default, httpx2 sets up every proxy in the environment, and fails if any of them is
     # invalid. So each client is given only the proxy that it needs.
     parts = import_module("httpx2").URL(url)
@@ -70,7 +71,9 @@ def is_here(url: str) -> bool:
 
 def _through(proxy: str | None) -> dict[str, Any]:
     proxy = f"http://{proxy}" if proxy and "://" not in proxy else proxy
-    transport = import_module("httpx2").AsyncHTTPTransport(proxy=proxy, limits=_limits())
+    transport = import_module("httpx2").AsyncHTTPTransport(
+        verify=LateContext(), proxy=proxy, limits=_limits()
+    )
     return {"trust_env": False, "transport": transport}
 
 

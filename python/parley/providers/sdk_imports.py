@@ -22,23 +22,29 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
+from parley.http.certificates import read_certificates
 from parley.models.formats import ACP, PACKAGE, SDK, sdk
 
 _NAMES = "APIError", "AsyncStream", "DefaultAsyncHttpxClient", "Omit"
 """The names that `client` uses, except for the SDK's client."""
+_CONNECTION_NAMES = "AsyncConnectionPool", "Request", "URL", "default_ssl_context"
+"""The names that `httpx2` uses for an asynchronous request without a proxy."""
 _IMPORT = re.compile(r"^from \.([\w.]+) import (?:\(([^)]*)\)|([^\n(]*))", re.MULTILINE)
 _COMMENT = re.compile(r"#[^\n]*")
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def warm(kind: str, *, builtin: bool) -> None:
+def warm(kind: str, *, builtin: bool, has_tls: bool) -> None:
     """Import everything that a request to this kind of provider needs; runs in a thread of Parley's
-    own process.
+    own process. With `has_tls`, another thread reads the certificates during the imports.
     """
     if kind == ACP:  # such an agent needs neither an SDK nor servers
         import_module("acp.connection")
         return
     if kind != PACKAGE:
+        lean("httpcore2", _CONNECTION_NAMES)
+        if has_tls:
+            threading.Thread(None, read_certificates, "certificates", daemon=True).start()
         imported(sdk(kind), is_lean=True)
     if builtin:
         import_module("parley.demo.server")
@@ -55,6 +61,7 @@ def warm_tools(*, has_servers: bool) -> None:
 def imported(library: SDK, *, is_lean: bool) -> ModuleType:
     """An SDK; if `is_lean`, without what a request does not need. Raises ImportError."""
     if is_lean:
+        lean("httpcore2", _CONNECTION_NAMES)
         return lean(library.package, (library.client, *_NAMES))
     return import_module(library.package)
 

@@ -620,7 +620,9 @@ class App:
         needs = provider.kind, provider.builtin, has_tools
         if needs not in self._warm:
             self._warm.add(needs)
-            self._import(loop, partial(warm, provider.kind, builtin=provider.builtin))
+            has_tls = self.client.url(provider, "").startswith("https:")
+            work = partial(warm, provider.kind, builtin=provider.builtin, has_tls=has_tls)
+            self._import(loop, work)
             if has_tools and provider.kind != ACP:
                 work = partial(warm_tools, has_servers=self.servers.needs_sdk())
                 loop.call_later(_TOOLS_S, self._import, loop, work)
