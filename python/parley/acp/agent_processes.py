@@ -11,18 +11,14 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from parley.acp.agent_process import AgentProcess
-from parley.acp.agent_session import AgentSession
-from parley.acp.client_request import AgentTerminal, ClientRequest, ClientTools
 from parley.chat.front_matter import read_front_matter
 from parley.chat.history import ModelTurn, Turn, UserTurn, history
 from parley.hints import Hints
 from parley.iterators import closing
 from parley.models.acp import ConversationDigest, conversation_digest, prompt
-from parley.models.agent_modes import is_asking_mode
 from parley.models.agent_offers import AgentOffer, offer_of
-from parley.models.agent_status import AgentStatus
 from parley.models.events import Aside, Event
 from parley.models.request import Request
 from parley.models.searches import WEB_SEARCH
@@ -32,9 +28,15 @@ from parley.programs import start_folder
 from parley.settings.values import OWN_MODEL, ProviderSettings
 from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED
-from parley.tools.client_calls import ApprovedChange, ApprovedCommand
 from parley.tools.passed_servers import PassedServers
 from parley.tools.results import Outcome
+
+if TYPE_CHECKING:
+    from parley.acp.agent_process import AgentProcess
+    from parley.acp.agent_session import AgentSession
+    from parley.acp.client_request import AgentTerminal, ClientRequest, ClientTools
+    from parley.models.agent_status import AgentStatus
+    from parley.tools.client_calls import ApprovedChange, ApprovedCommand
 
 IDLE_S = 600.0
 """An agent without an open prompt ends after this time."""
@@ -110,6 +112,8 @@ class AgentProcesses:
             if len(turns) > 1 and not is_known and chat not in self._informed_chats:
                 self._informed_chats.add(chat)
                 yield Aside(_NEW_SESSION.format(provider.name))
+            from parley.models.agent_modes import is_asking_mode
+
             if not is_asking_mode(session.process.name, session.mode):
                 yield Aside(f"{provider.name} works in the mode {one_line(session.mode, 60)}")
             images = session.process.capabilities.get("promptCapabilities")
@@ -151,7 +155,7 @@ class AgentProcesses:
         session, root = self._sessions.get(chat), self._root(provider, folder)
         if session is None or not self._is_of(session, provider, root):
             process = await self._process(provider, root, tools(root))
-            session = AgentSession(process, self._next_id, self._max_bytes)
+            session = self._new_session(process)
             await session.open("")
             session.digest = conversation_digest(())
             await asyncio.sleep(_COMMANDS_S)
@@ -199,12 +203,17 @@ class AgentProcesses:
             return session, bool(session.question)  # without one, it has had no prompt
         if session:
             session.process.sessions.pop(session.id, None)
-        session = AgentSession(process, self._next_id, self._max_bytes)
+        session = self._new_session(process)
         session.servers = servers
         is_known = await session.open(self._hint(provider, root, chat, request, before))
         self._sessions[chat] = session
         await _prepare(session, request)
         return session, is_known
+
+    def _new_session(self, process: AgentProcess) -> AgentSession:
+        from parley.acp.agent_session import AgentSession  # most chats have no such agent
+
+        return AgentSession(process, self._next_id, self._max_bytes)
 
     def _hint(
         self, provider: ProviderSettings, root: Path, chat: str, request: Request, digest: str
@@ -238,6 +247,8 @@ class AgentProcesses:
         if process is None or process.is_over or process.provider != provider:
             if process is not None and not process.is_over:
                 process.end()
+            from parley.acp.agent_process import AgentProcess
+
             process = self._processes[key] = AgentProcess(
                 provider, root, self._environ, self._reaper, client_tools
             )

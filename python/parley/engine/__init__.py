@@ -1,7 +1,8 @@
 """The engine: the loop, and its ports to the outside world."""
 
-from parley.engine.choices import ChoiceMade, Press, choose
-from parley.engine.compaction import sum_up
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from parley.engine.loop import run_turn
 from parley.engine.notices import stopped
 from parley.engine.observation import Observation, guidance
@@ -39,6 +40,10 @@ from parley.engine.ports import (
 from parley.engine.regeneration import regenerating, remark_on_old_answer
 from parley.engine.request_pictures import with_pictures
 from parley.models.events import Aside
+
+if TYPE_CHECKING:
+    from parley.engine.choices import ChoiceMade, Press, choose
+    from parley.engine.compaction import sum_up
 
 __all__ = [
     "NOTHING_ASKED",
@@ -84,3 +89,15 @@ __all__ = [
     "with_own_tools",
     "with_pictures",
 ]
+
+_LATE = {"choices": ("ChoiceMade", "Press", "choose"), "compaction": ("sum_up",)}
+"""Names by module, which are imported when they are used: most questions need neither module."""
+
+if not TYPE_CHECKING:  # otherwise type checkers would accept any name
+
+    def __getattr__(name):
+        home = next((home for home, names in _LATE.items() if name in names), None)
+        if home is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+        return value

@@ -3,12 +3,14 @@
 A `ServerSession` answers the supervisor's requests, and reports events between them to `Signals`.
 """
 
+from __future__ import annotations
+
 import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from parley.clock import PausableClock
 from parley.errors import ServerError
@@ -16,13 +18,15 @@ from parley.frozen import frozen
 from parley.processes.stderr import StderrTail
 from parley.text import one_line
 from parley.tools.catalogue import Tool
-from parley.tools.prompts import Prompt
-from parley.tools.resources import ResourceList
-from parley.tools.results import Outcome
 from parley.tools.server_settings import ServerSettings
-from parley.tools.tasks import TaskHandle
-from parley.tools.templates import Blank
 from parley.tools.visits import VISIT_ID_LENGTH
+
+if TYPE_CHECKING:
+    from parley.tools.prompts import Prompt
+    from parley.tools.resources import ResourceList
+    from parley.tools.results import Outcome
+    from parley.tools.tasks import TaskHandle
+    from parley.tools.templates import Blank
 
 CONNECTION_CLOSED = -32000
 """The SDK uses this code for the end of a connection, and many servers for any error."""

@@ -4,32 +4,37 @@ Knows when a server is needed, but not how to connect to it. The `mcp` SDK takes
 to import, so a thread imports it when the first server is needed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley.clock import PausableClock
 from parley.errors import PendingError, ServerError
 from parley.mcp.accounts import Accounts
-from parley.mcp.callbacks import Elicitor, Sample, ServerRequests
-from parley.mcp.connect import Connector
 from parley.mcp.functions import InProcess, WorkspaceServer, no_workspace
 from parley.mcp.server_session import Progress, ServerSession
 from parley.mcp.supervisor import KnownTools, Supervisor, T, no_known_tools
 from parley.processes.reaper import Reaper
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.prompts import Prompt
 from parley.tools.resources import ResourceList
 from parley.tools.results import Outcome
-from parley.tools.sampling import SamplingReply, SamplingRequest
 from parley.tools.server_settings import ServerSettings, ServerStatus, again
 from parley.tools.tasks import COLLECT, TaskHandle
-from parley.tools.templates import Blank
-from parley.tools.visits import Visit
+
+if TYPE_CHECKING:
+    from parley.mcp.callbacks import Elicitor, Sample
+    from parley.mcp.connect import Connector
+    from parley.tools.prompts import Prompt
+    from parley.tools.sampling import SamplingReply, SamplingRequest
+    from parley.tools.templates import Blank
+    from parley.tools.visits import Visit
 
 _CLOSE_S = 3.0
 _LIST_S = 10.0
@@ -59,21 +64,14 @@ class Servers:
         workspace: WorkspaceServer = no_workspace,
         known_tools: KnownTools = no_known_tools,
     ) -> None:
-        environ = os.environ if environ is None else environ
+        self._environ = os.environ if environ is None else environ
         self._reaper = Reaper()
-        self._accounts = Accounts(environ)
-        self._connector = Connector(
-            environ,
-            self._reaper,
-            ServerRequests(elicitor, folder, self._reply if sample else None, max_bytes),
-            self._accounts,
-            max_bytes,
-            folder,
-            in_process or {},
-            workspace,
-        )
+        self._accounts = Accounts(self._environ)
+        self._elicitor = elicitor
+        self._folder = folder
+        self._in_process = in_process or {}
+        self._workspace = workspace
         self._known_tools = known_tools
-        self._in_process = frozenset(in_process or ())
         self.max_bytes = max_bytes
         self.sample = sample
         self._supervisors: dict[str, Supervisor] = {}
@@ -82,6 +80,24 @@ class Servers:
         self._closed = self._has_sdk = False
         self._last_news = dict[str, str]()
         self.use(servers)
+
+    @cached_property
+    def _connector(self) -> Connector:
+        """Created with the first connection, because a question without calls needs none."""
+        from parley.mcp.callbacks import ServerRequests
+        from parley.mcp.connect import Connector
+
+        reply = self._reply if self.sample else None
+        return Connector(
+            self._environ,
+            self._reaper,
+            ServerRequests(self._elicitor, self._folder, reply, self.max_bytes),
+            self._accounts,
+            self.max_bytes,
+            self._folder,
+            self._in_process,
+            self._workspace,
+        )
 
     def use(self, servers: Mapping[str, ServerSettings]) -> None:
         """Use these servers from now on: unchanged servers continue, and all others end."""
@@ -97,7 +113,9 @@ class Servers:
 
     def _supervisor(self, settings: ServerSettings) -> Supervisor:
         known = no_known_tools if settings.name in self._in_process else self._known_tools
-        return Supervisor(settings, self._import_sdk, self._connector.connect, known)
+        return Supervisor(
+            settings, self._import_sdk, lambda *parts: self._connector.connect(*parts), known
+        )
 
     async def _reply(self, request: SamplingRequest) -> SamplingReply:
         assert self.sample, "no server is offered sampling then"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from parley.errors import ParleyError
 from parley.frozen import frozen
 from parley.models.events import Event, Finished, TextDelta, ThinkingDelta, Usage, Withdrawn
 
@@ -18,6 +19,16 @@ few lines or not at all; a longer answer should be visible as it arrives.
 
 USUAL_TEMPERATURE = 0.7
 """The approximate default temperature of models; retries lower the temperature from this value."""
+
+
+class TryFailed(ParleyError):  # noqa: N818 - one try of several
+    """The model failed to call a tool; contains an error for the model to read, and the `text` of
+    its reply.
+    """
+
+    def __init__(self, error: str, text: str) -> None:
+        super().__init__(error)
+        self.text = text
 
 
 @frozen

@@ -25,7 +25,6 @@ from parley.models.parameter_names import own_call, wire_catalogue, wire_request
 from parley.models.quirks import Quirk
 from parley.models.redact import Redacting
 from parley.models.request import Request
-from parley.models.text_tools.adapter import text_decoder, text_request
 from parley.models.thinking import prefers_responses, takes_temperature
 from parley.tools.convert import Definition
 
@@ -106,7 +105,7 @@ class Format:
         return refused_field(self.body(request), kept, words)
 
     def _whole(self, request: Request) -> tuple[dict[str, Any], tuple[str, ...]]:
-        body = self.request_body(text_request(wire_request(request)))
+        body = self.request_body(_as_text(wire_request(request)))
         if request.refused_fields:
             body = without_fields(body, request.refused_fields)
         own = without_parameters(request.parameters, request.refused_fields)
@@ -127,9 +126,21 @@ class Format:
         decoder.own_call = lambda call: own_call(call, catalogue)
         if request.paused:
             decoder.resume(request.paused)
-        return text_decoder(
-            Redacting(decoder, *secrets), replace(request, catalogue=wire_catalogue(catalogue))
-        )
+        redacting = Redacting(decoder, *secrets)
+        if not request.has_text_calls:
+            return redacting
+        from parley.models.text_tools.adapter import text_decoder  # few models need it
+
+        return text_decoder(redacting, replace(request, catalogue=wire_catalogue(catalogue)))
+
+
+def _as_text(request: Request) -> Request:
+    """The request, with its tools in its text for a model without tools."""
+    if not request.has_text_calls:
+        return request
+    from parley.models.text_tools.adapter import text_request  # few models need it
+
+    return text_request(request)
 
 
 _ANTHROPIC = SDK("anthropic", "AsyncAnthropic", "https://api.anthropic.com")

@@ -120,6 +120,11 @@ class Request:
         return bool(self.tools_on and self.catalogue.tools)
 
     @property
+    def has_text_calls(self) -> bool:
+        """Whether tools are described in the text, and calls are read from it."""
+        return self.text_tools is not None and self.text_tools.syntax is not None
+
+    @property
     def may_search(self) -> bool:
         """Whether the provider may search the web, and can do so for this model, as far as known."""
         return self.web_search and self.facts.searches is not False

@@ -23,7 +23,6 @@ from parley.nvim.tokens import Tokens
 from parley.policy.choice import exchange_at, open_keys
 from parley.policy.doubts import Seen, sighting
 from parley.policy.previews import Previews
-from parley.storage.forks import own_path
 from parley.tools.catalogue import Catalogue
 
 
@@ -117,6 +116,8 @@ class ChatScreen:
         buffer = self._buffer
         pictures = pictures_of(buffer.transcript, paths)
         contents = await buffer.app.attachments(buffer.path).read(pictures)
+        from parley.storage.forks import own_path
+
         folder = own_path(buffer.path).parent
         files = {
             path: str(folder / path) if isinstance(contents.get(path), bytes) else ""

@@ -11,16 +11,17 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from parley.display.summary import shown_line
-from parley.mcp.callbacks import Left
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
-from parley.nvim.pages import visit_page
 from parley.text import one_line
 from parley.tools.forms import TEXT_SHOWN, Field, complaint, fields, read
 from parley.tools.visits import Visit
+
+if TYPE_CHECKING:
+    from parley.mcp.callbacks import Left
 
 Running: TypeAlias = Callable[[str], list[str]]
 """Returns the names of a server's running tools."""
@@ -63,6 +64,8 @@ class Elicitation:
 
     async def visit(self, server: str, page: Visit) -> Literal["accept"] | Left:
         """Show the whole address on a page, and open it if the user agrees."""
+        from parley.nvim.pages import visit_page
+
         async with self._one_at_a_time:
             prompt = f"{server} asks you to open a page on {page.host}"
             self._editor.tell("scratch", _PAGE, visit_page(server, page), "parley")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,37 +20,28 @@ import pynvim
 from parley.chat.transcript import CHOICES
 from parley.display.summary import shown_line
 from parley.errors import ParleyError
-from parley.nvim.account_dialog import AccountDialog, take_address
 from parley.nvim.agent_choices import choice_of, pick_choice, write_choice
-from parley.nvim.agent_login import AgentLogin
-from parley.nvim.agents import offer_agents, show_welcome
 from parley.nvim.chat import Chat
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.code_queries import BufferCode
-from parley.nvim.copies import export_chat, fork_chat
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.nvim.elicitation import Elicitation
-from parley.nvim.file_reverts import FileReverts
 from parley.nvim.garbage import collect_garbage
-from parley.nvim.images import insert_image
-from parley.nvim.lines import bring
 from parley.nvim.log import log_to
-from parley.nvim.lookups import show_details, show_request, show_review
-from parley.nvim.models_page import show_models
 from parley.nvim.open_files import BufferFiles
-from parley.nvim.pages import log_page
-from parley.nvim.permission_dialog import PermissionDialog
 from parley.nvim.prompt_insertion import PromptInsertion
-from parley.nvim.resource_names import ResourceNames
-from parley.nvim.rewriting import send_rewrite
-from parley.nvim.servers_page import ServersPage
 from parley.nvim.trust_dialog import TrustDialog
-from parley.policy.summaries import KEEP
 from parley.settings.load import load_settings, settings_file
 from parley.settings.readiness import no_such_agent
 
 if TYPE_CHECKING:
+    from parley.nvim.account_dialog import AccountDialog
+    from parley.nvim.agent_login import AgentLogin
+    from parley.nvim.file_reverts import FileReverts
+    from parley.nvim.permission_dialog import PermissionDialog
+    from parley.nvim.resource_names import ResourceNames
+    from parley.nvim.servers_page import ServersPage
     from parley.runtime.app import App
 
 _log = logging.getLogger("parley")
@@ -67,14 +59,8 @@ class Plugin:
         """
         self.dialogs = Dialogs(self.editor)
         self.trust = TrustDialog(self.editor, self.dialogs, self._waiting)
-        self.servers = ServersPage(self.editor, lambda: self.app, self.trust)
-        self.accounts = AccountDialog(self.editor, self.dialogs, lambda: self.app)
-        self.agent_login = AgentLogin(self.editor, self.dialogs, lambda: self.app)
         self.prompts = PromptInsertion(self.editor, self.dialogs, lambda: self.app, self.trust)
         self.code = BufferCode(self.editor)
-        self._permissions = PermissionDialog(self.editor, self.dialogs, lambda: self.app)
-        self._reverts = FileReverts(self.editor, lambda: self.app)
-        self._resource_names = ResourceNames(self.editor, lambda: self.app.servers)
         self._elicitation = Elicitation(
             self.editor, self.dialogs, self._waiting, self._running_tools
         )
@@ -166,6 +152,47 @@ class Plugin:
         for chat in self.chats.values():
             if chat.buffer.path and os.path.realpath(chat.buffer.path) == str(path):
                 chat.check.is_loaded_anew = True
+
+    # --- Pages and dialogs: imported when they are first used, so that the host starts quickly ---
+
+    @cached_property
+    def servers(self) -> ServersPage:
+        """The page of servers and tools."""
+        from parley.nvim.servers_page import ServersPage
+
+        return ServersPage(self.editor, lambda: self.app, self.trust)
+
+    @cached_property
+    def accounts(self) -> AccountDialog:
+        """The sign-ins to providers."""
+        from parley.nvim.account_dialog import AccountDialog
+
+        return AccountDialog(self.editor, self.dialogs, lambda: self.app)
+
+    @cached_property
+    def agent_login(self) -> AgentLogin:
+        """The sign-ins of agents of other programs."""
+        from parley.nvim.agent_login import AgentLogin
+
+        return AgentLogin(self.editor, self.dialogs, lambda: self.app)
+
+    @cached_property
+    def _permissions(self) -> PermissionDialog:
+        from parley.nvim.permission_dialog import PermissionDialog
+
+        return PermissionDialog(self.editor, self.dialogs, lambda: self.app)
+
+    @cached_property
+    def _reverts(self) -> FileReverts:
+        from parley.nvim.file_reverts import FileReverts
+
+        return FileReverts(self.editor, lambda: self.app)
+
+    @cached_property
+    def _resource_names(self) -> ResourceNames:
+        from parley.nvim.resource_names import ResourceNames
+
+        return ResourceNames(self.editor, lambda: self.app.servers)
 
     # --- Messages: `_on_` and the message's name ---
 
@@ -277,6 +304,8 @@ class Plugin:
         return "" if agent in self.app.agents() else no_such_agent(agent, self.app.settings)
 
     def _on_compact(self, buf: int, name: str, row: int, handle: int, cwd: str, keep: str) -> None:
+        from parley.policy.summaries import KEEP
+
         if keep and not keep.isdecimal():
             self.editor.tell("close", handle)
             raise ParleyError(f"expected a number of exchanges to keep unchanged, got {keep}")
@@ -284,6 +313,7 @@ class Plugin:
         self._chat(buf, name).compact(handle, row, int(keep or KEEP))
 
     def _on_made(self, buf: int, name: str) -> None:
+        from parley.nvim.agents import show_welcome
         from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
@@ -343,6 +373,8 @@ class Plugin:
         self._chat(buf, name).turns.stop()
 
     def _on_agent(self, buf: int, name: str, agent: str | None = None, stays: bool = False) -> None:
+        from parley.nvim.agents import offer_agents
+
         chat = self._chat(buf, name)
         if agent is None and not stays:
             self.editor.spawn(offer_agents(chat.buffer))
@@ -368,12 +400,18 @@ class Plugin:
         self._chosen.pop(name, None)
 
     def _on_models(self, buf: int, name: str, anew: bool = False) -> None:
+        from parley.nvim.models_page import show_models
+
         self.editor.spawn(show_models(self._chat(buf, name).buffer, anew=anew))
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
+        from parley.nvim.lookups import show_details
+
         show_details(self._chat(buf, name), handle, row)
 
     def _on_review(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
+        from parley.nvim.lookups import show_review
+
         show_review(self._chat(buf, name), handle, row)
 
     def _on_apply(self, buf: int, name: str, row: int, handle: int, cwd: str, whole: bool) -> None:
@@ -384,11 +422,15 @@ class Plugin:
         self.editor.spawn(show_block(chat.buffer, handle, row, is_whole=whole))
 
     def _on_request(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
+        from parley.nvim.lookups import show_request
+
         chat = self._chat(buf, name)
         chat.buffer.folder = self._in(cwd)
         show_request(chat, handle, row)
 
     def _on_log(self, buf: int, name: str) -> None:
+        from parley.nvim.pages import log_page
+
         path = self._chat(buf, name).buffer.path
         ledger = self.app.ledger(path)
         entries, until = ledger.view().entries, ledger.deleted_until()
@@ -415,9 +457,13 @@ class Plugin:
         self.editor.spawn(self._reverts.revert_exchange(buffer, handle, row, repeats=repeats))
 
     def _on_export(self, buf: int, name: str, path: str, force: bool) -> None:
+        from parley.nvim.copies import export_chat
+
         self.editor.spawn(export_chat(self._chat(buf, name), Path(path), force))
 
     def _on_fork(self, buf: int, name: str, row: int, handle: int, cwd: str, newline: str) -> None:
+        from parley.nvim.copies import fork_chat
+
         self._in(cwd)
         self.editor.spawn(fork_chat(self._chat(buf, name), handle, row, newline))
 
@@ -470,6 +516,8 @@ class Plugin:
         chat.turns.insert(insert())
 
     def _on_image(self, buf: int, name: str, row: int, handle: int, cwd: str, path: str) -> None:
+        from parley.nvim.images import insert_image
+
         async def insert() -> None:
             try:
                 await insert_image(chat, handle, place, os.environ)
@@ -494,12 +542,16 @@ class Plugin:
         quote: dict[str, Any] | None = None,
         rewrite: int | None = None,
     ) -> None:
+        from parley.nvim.lines import bring
+
         self._in(cwd)
         chat = self._chat(buf, name)
         chat.turns.asks_soon = chat.turns.asks_soon or bool(question)
         chat.turns.insert(bring(chat, handle, question, quote, is_first=first, rewrite=rewrite))
 
     def _on_rewritten(self, buf: int, name: str, row: int, rewrite: int, old: list[str]) -> None:
+        from parley.nvim.rewriting import send_rewrite
+
         self.editor.spawn(send_rewrite(self._chat(buf, name).buffer, rewrite, row, old))
 
     def _on_prompts(self, cwd: str, starting: bool) -> None:
@@ -529,6 +581,8 @@ class Plugin:
         self._in(cwd)
         name, _, address = account.rpartition(" ")
         if address.startswith("http://"):
+            from parley.nvim.account_dialog import take_address
+
             take_address(self.app.accounts, name.strip(), address)
             return
         if agent := self.app.accounts.agent(account):

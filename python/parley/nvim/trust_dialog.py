@@ -15,7 +15,6 @@ from pathlib import Path
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
-from parley.nvim.pages import THE_FILE, offered_text_page, project_page
 from parley.runtime.app import App
 from parley.storage.text_trust import OfferedText, TextTrust
 from parley.storage.trust import programs
@@ -116,6 +115,8 @@ class TrustDialog:
             refusals = {(text.path, text.content) for text in texts}
             if not texts or (refusals <= self._refused and not again):
                 return False
+            from parley.nvim.pages import offered_text_page
+
             pages = [offered_text_page(text, trust.previous(text.path)) for text in texts]
             page = [line for each in pages for line in (*each, "")][:-1]
             question = f"Use {what}, as shown on this page?"
@@ -135,6 +136,8 @@ class TrustDialog:
                 app.look_at_skills()
 
     async def _ask(self, path: Path, content: bytes) -> str:
+        from parley.nvim.pages import THE_FILE, project_page
+
         folder = project_of(path)
         name = str(path.relative_to(folder))
         file = read_servers(content, name, str(folder))
@@ -148,6 +151,8 @@ class TrustDialog:
         return await self._answer(question, _PAGE, page, page.index(THE_FILE), [SHOW_REST, *yes])
 
     async def _ask_about(self, text: OfferedText, before: str | None) -> str:
+        from parley.nvim.pages import offered_text_page
+
         page = offered_text_page(text, before)
         name = one_line(text.name, _NAMES)
         question = f"Use {text.noun} in {name}, as shown on this page?"

@@ -25,19 +25,16 @@ from parley.errors import ModelError, ParleyError
 from parley.frozen import frozen
 from parley.instructions.project import Instructions
 from parley.instructions.skills import skill_list
-from parley.mcp.callbacks import Elicitor
-from parley.mcp.functions import InProcess
 from parley.mcp.servers import Servers
 from parley.models.attempts import Attempts
 from parley.models.encode import encoded
 from parley.models.formats import ACP
 from parley.models.model_list import ModelList
-from parley.models.package import Provider
 from parley.models.request import Request
 from parley.models.text_tools.template import load_templates
 from parley.policy import topic
 from parley.policy.doubts import LEAST_SEEN_S
-from parley.policy.permissions import Permission, in_any_folder
+from parley.policy.permissions import in_any_folder
 from parley.policy.rate import RateWindow
 from parley.providers.client import ProviderClient, wire_format
 from parley.providers.model_lists import ModelLists
@@ -55,11 +52,9 @@ from parley.runtime.chat_agents import ChatAgents
 from parley.runtime.model_port import ModelPort
 from parley.runtime.prompt_list import PromptList
 from parley.runtime.reply_retries import ReplyRetries
-from parley.runtime.short_reply import short_reply, short_request
 from parley.runtime.skill_texts import SkillTexts
 from parley.runtime.text_tool_caller import TextToolCaller
 from parley.runtime.tools_port import ToolsPort
-from parley.runtime.totals import FOR_TOPIC
 from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings import resolve
 from parley.settings.installed_agents import agents_files, with_installed
@@ -68,7 +63,6 @@ from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent, w
 from parley.settings.resolve import ListedAgent, listed_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
-from parley.storage.changed_files import ChangedFiles
 from parley.storage.ledger import ChatLedger, LedgerFile, default_path
 from parley.storage.prompt_folders import PromptFolders
 from parley.storage.reference_texts import (
@@ -84,15 +78,18 @@ from parley.storage.trust import ProjectTrust
 from parley.tools.catalogue import Tool
 from parley.tools.server_settings import MOCK, ServerSettings
 from parley.tools.skill_tool import skill_tool
-from parley.workspace.boundary import sealed
-from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.root import work_tree
 
 if TYPE_CHECKING:
     from parley.demo.server import DemoServer
+    from parley.mcp.callbacks import Elicitor
+    from parley.mcp.functions import InProcess
+    from parley.models.package import Provider
+    from parley.policy.permissions import Permission
     from parley.runtime.agent_changes import AgentChanges
     from parley.runtime.reverting import Reverter
+    from parley.workspace.editor_code import EditorCode
 
 
 @frozen
@@ -536,7 +533,7 @@ class App:
 
         references: engine.References = engine.NoReferences()
         if folder:
-            read, hidden = self.servers.read_resource, HiddenFiles(sealed, may_read_hidden)
+            read, hidden = self.servers.read_resource, HiddenFiles(_sealed, may_read_hidden)
             references = FileReferences(folder, read, may_read, attachments, editor, hidden=hidden)
         return engine.Ports(
             document,
@@ -558,6 +555,7 @@ class App:
     def _agent_changes(self, chat: str, call_id: str, project: Path) -> AgentChanges:
         from parley.runtime.agent_changes import AgentChanges
         from parley.runtime.recording import CallRecorder
+        from parley.storage.changed_files import ChangedFiles
 
         changes = ChangedFiles(self._ledger_file(), chat)
         recorder = CallRecorder(changes, self.workspace.checkpoints, call_id)
@@ -566,6 +564,7 @@ class App:
     def reverter(self, chat: str) -> Reverter:
         """Lists and reverts the changes that the calls of the chat at this path made to files."""
         from parley.runtime.reverting import Reverter
+        from parley.storage.changed_files import ChangedFiles
 
         changes = ChangedFiles(self._ledger_file(), chat)
         return Reverter(
@@ -583,6 +582,9 @@ class App:
         provider, status = self.provider(request.provider), self.settings.status
         if not prompt or not status.llm or provider.builtin or provider.is_agent:
             return ""
+        from parley.runtime.short_reply import short_reply, short_request
+        from parley.runtime.totals import FOR_TOPIC
+
         reply = await short_reply(
             self.client,
             provider,
@@ -665,3 +667,10 @@ class App:
         for ledger in (self._ledger, self._trust):
             if ledger:
                 ledger.close()
+
+
+def _sealed(place: str) -> str:
+    """Why no question may include a hidden file at a place."""
+    from parley.workspace.boundary import sealed  # few questions name a hidden file
+
+    return sealed(place)

@@ -24,8 +24,6 @@ from parley.paths import config_path
 from parley.settings.values import Settings
 from parley.storage.instruction_files import InstructionFile, InstructionFiles
 from parley.storage.text_trust import OfferedText, TextTrust
-from parley.workspace.boundary import is_of_git, is_secret
-from parley.workspace.opening import BoundaryError, content_below
 from parley.workspace.root import find_root, work_tree
 
 EFFECT = "A yes adds this text to the system prompt of each chat in this project."
@@ -110,6 +108,9 @@ def _offered(file: InstructionFile) -> OfferedText:
 
 def _content(root: Path, place: str, most: int) -> bytes:
     """The bytes of a file with instructions. Raises BoundaryError or OSError."""
+    from parley.workspace.boundary import is_of_git, is_secret
+    from parley.workspace.opening import BoundaryError, content_below
+
     if is_of_git(place) or is_secret(Path(place).name):
         raise BoundaryError("it may contain secrets")
     return content_below(root, place, most)

@@ -5,30 +5,43 @@ Everything is lazy: finding the root costs a few looks at the file system.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parley.frozen import frozen
 from parley.paths import config_path, state_folder
 from parley.processes.reaper import Reaper
-from parley.runtime.call_previews import CallPreviews
 from parley.settings.values import WorkspaceSettings
 from parley.storage.checkpoints import Checkpoints
 from parley.tools.builtin_tools import NO_COMMAND, builtin_tools
-from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.server_settings import WORKSPACE, ServerSettings
-from parley.workspace.boundary import Boundary
-from parley.workspace.editor_code import EditorCode
 from parley.workspace.editor_files import EditorFiles, NoEditor
 from parley.workspace.root import WorkspaceRoot, find_root
 
 if TYPE_CHECKING:
+    from parley.chat.transcript import Proposal
+    from parley.policy.previews import Previews
+    from parley.runtime.call_previews import CallPreviews
     from parley.runtime.recording import CallRecorder
     from parley.storage.ledger import LedgerFile
     from parley.tools.catalogue import Tool
+    from parley.workspace.boundary import Boundary
     from parley.workspace.change_tools import CallOrigin
+    from parley.workspace.editor_code import EditorCode
     from parley.workspace.sandbox import Sandbox
     from parley.workspace.toolbox import Workspace
+
+
+@frozen
+class LatePreviews:
+    """Implements the engine's source of previews, which is imported with the first waiting call."""
+
+    source: Callable[[], CallPreviews]
+
+    async def of(self, calls: Sequence[tuple[Proposal, Tool]]) -> Previews:
+        """The previews of these waiting calls."""
+        return await self.source().of(calls)
 
 
 class AppWorkspace:
@@ -79,11 +92,17 @@ class AppWorkspace:
             has_code=self.code is not None,
         )
 
-    def previews(self, folder: Path) -> CallPreviews:
+    def previews(self, folder: Path) -> LatePreviews:
         """The previews of calls, always in the current root; `folder` is the user's working
         directory.
         """
-        return CallPreviews(self._boundary, self.files, folder, self._sandbox_note)
+
+        def source() -> CallPreviews:
+            from parley.runtime.call_previews import CallPreviews
+
+            return CallPreviews(self._boundary, self.files, folder, self._sandbox_note)
+
+        return LatePreviews(source)
 
     def tools(self) -> Workspace | None:
         """The workspace in the current root; None if its tools are not offered."""
@@ -93,6 +112,8 @@ class AppWorkspace:
         """The tools that an agent of another program in this folder may ask for."""
         if self.root.path is None or not folder.is_relative_to(self.root.path):
             return frozenset()
+        from parley.tools.client_calls import CLIENT_TOOLS
+
         off = frozenset() if self._settings.command else frozenset({"run_command"})
         return frozenset(CLIENT_TOOLS.values()) - off
 
@@ -100,6 +121,8 @@ class AppWorkspace:
         return self._around(self.root.path) if self.root.path else None
 
     def _around(self, root: Path) -> Boundary:
+        from parley.workspace.boundary import Boundary
+
         own, settings = state_folder(self._environ), config_path(self._environ).parent
         return Boundary(root, [own], [settings])
 

@@ -18,10 +18,9 @@ from typing import Any, TypeAlias
 from parley.chat.history import ModelTurn
 from parley.errors import ModelError
 from parley.iterators import closing
-from parley.models.attempts import Attempts, Preview
+from parley.models.attempts import Attempts, Preview, TryFailed
 from parley.models.events import Aside, Call, Event, TextDelta
 from parley.models.request import Request, TextTools
-from parley.models.text_tools.adapter import TryFailed
 from parley.paths import private_file
 from parley.text import counted
 

@@ -22,8 +22,6 @@ from parley.policy.rate import RateWindow
 from parley.policy.turn_limits import invalid_arguments
 from parley.providers.client import ProviderClient
 from parley.runtime.audit import AuditedObserver, AuditLog
-from parley.runtime.short_reply import short_reply, short_request
-from parley.runtime.totals import FOR_STATUS
 from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings.values import ProviderSettings, Status
 from parley.text import fence, one_line
@@ -236,6 +234,9 @@ class ToolsPort:
         await asyncio.sleep(_MOMENT_S)
         if not (self._settings.llm and self._provider(call_request.provider).official):
             return
+        from parley.runtime.short_reply import short_reply, short_request
+        from parley.runtime.totals import FOR_STATUS
+
         prompt = status_texts.sentence_prompt(tool.name, arguments)
         provider = self._provider(call_request.provider)
         request = short_request(

@@ -45,7 +45,6 @@ from parley.settings.values import (
 from parley.text import one_line
 from parley.tools.agent_calls import agent_catalogue, agent_identity
 from parley.tools.catalogue import Catalogue, Tool
-from parley.tools.client_calls import CLIENT_TOOLS
 from parley.tools.selection import may_take, takes
 from parley.tools.server_settings import MOCK, WORKSPACE
 
@@ -335,6 +334,8 @@ def _narrowing(
 def _agents_tools(kinds: Sequence[Tool], globs: Sequence[Any], catalogue: Catalogue) -> Catalogue:
     """The tools of an agent of another program: its kinds of calls, and the workspace's tools that
     it may ask Parley for."""
+    from parley.tools.client_calls import CLIENT_TOOLS
+
     asked = (
         tool
         for _, tool in catalogue.tools

@@ -12,12 +12,12 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from parley.bounded_files import beginning, sha256
 from parley.errors import ParleyError
 from parley.programs import program, start_folder
 from parley.storage.ledger import LedgerFile
-from parley.tools.descriptions import Findings
 from parley.tools.mcp_files import (
     PROJECT_FILES,
     ServersFile,
@@ -27,6 +27,9 @@ from parley.tools.mcp_files import (
     read_servers,
 )
 from parley.tools.server_settings import ServerSettings
+
+if TYPE_CHECKING:
+    from parley.tools.descriptions import Findings
 
 FILE_BYTES = 1_000_000
 MOST_OF_A_PROGRAM = 200_000_000
@@ -133,6 +136,8 @@ def findings(
 
     Does not include the files that these files load in turn, which Parley cannot know.
     """
+    from parley.tools.descriptions import Findings  # only for a server that the user looks at
+
     folder = _absolute(folder)
     with suppress(ParleyError):  # an unset variable stays as written
         server = server.expanded(os.environ if environ is None else environ)

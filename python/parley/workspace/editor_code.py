@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 
 from parley.errors import ParleyError
 from parley.frozen import frozen
 from parley.text import counted, one_line
-from parley.workspace.boundary import Boundary
-from parley.workspace.editor_files import EditorFiles
-from parley.workspace.file_views import TEXT_FILE_BYTES, lines_of, text_of
+
+if TYPE_CHECKING:
+    from parley.workspace.boundary import Boundary
+    from parley.workspace.editor_files import EditorFiles
 
 Ability: TypeAlias = Literal["diagnostics", "symbols", "definition", "references"]
 ABILITIES = frozenset[str](get_args(Ability))
@@ -156,6 +157,8 @@ class CodeTools:
 
     async def _lines(self, place: str) -> list[str]:
         """A file's lines, as in the editor if it is open there; none if they cannot be read."""
+        from parley.workspace.file_views import TEXT_FILE_BYTES, lines_of, text_of
+
         try:
             opened = await self._files.text(self._boundary.path(place))
             if opened:

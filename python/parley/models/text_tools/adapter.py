@@ -15,9 +15,9 @@ from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text
-from parley.errors import ParleyError
 from parley.models import decoder
 from parley.models.accumulate import PartialCall, PendingCall
+from parley.models.attempts import TryFailed
 from parley.models.events import Call, Event, Finished, TextDelta, ThinkingDelta, ThinkingEnd
 from parley.models.request import Request, TextTools
 from parley.models.text_tools.json import JsonExtractor
@@ -34,16 +34,6 @@ from parley.models.text_tools.text_calls import (
 )
 from parley.models.text_tools.xml import XmlParser
 from parley.tools.catalogue import Catalogue
-
-
-class TryFailed(ParleyError):  # noqa: N818 - one try of several
-    """The model failed to call a tool; contains an error for the model to read, and the `text` of
-    its reply.
-    """
-
-    def __init__(self, error: str, text: str) -> None:
-        super().__init__(error)
-        self.text = text
 
 
 def text_request(request: Request) -> Request:
