@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 
 MASK = "…"
 """Replaces a secret in displayed text."""
 
 _MOST_SHOWN = 60
-_LOGIN = re.compile(r"(?<=//)[^/?#]*@")
-_SECRET_FIELD = re.compile(
+_LOGIN = late_pattern(r"(?<=//)[^/?#]*@")
+_SECRET_FIELD = late_pattern(
     r"([?&;#][^=&;#]*(?:key|token|secret|password|passwd|auth|sig|signature|code)=)[^&;#]+",
     re.IGNORECASE,
 )

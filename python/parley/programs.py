@@ -7,12 +7,12 @@ relative parts of PATH ("", ".", "bin") decide which program runs. Does not know
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from parley.addresses import MASK
+from parley.late_patterns import late_pattern
 from parley.paths import private_folder, state_folder
 
 _PASSED_ON = frozenset(
@@ -41,7 +41,7 @@ _PASSED_ON_BEGIN = ("LC_", "XDG_")
 """Variables that describe the system and its network access; none ever contains an API key."""
 
 
-_PROGRAM = re.compile(r"(?:~?/|\./).*|[a-z][a-z._-]{0,30}")
+_PROGRAM = late_pattern(r"(?:~?/|\./).*|[a-z][a-z._-]{0,30}")
 """Words that are probably programs, not keys."""
 
 

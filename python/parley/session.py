@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import re
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -39,6 +38,7 @@ from parley.chunks import Chunk, Chunks, in_python
 from parley.engine.notices import end_unfinished
 from parley.errors import BusyError, ParleyError, SettingsError, UserCancelled
 from parley.iterators import closing
+from parley.late_patterns import late_pattern
 from parley.mcp.functions import FUNCTIONS, InProcess, server_of
 from parley.models.events import Usage
 from parley.models.formats import PACKAGE
@@ -69,7 +69,7 @@ MayRead: TypeAlias = Callable[[Path], bool | Awaitable[bool]]
 Approve: TypeAlias = Callable[[Proposal], Decision | Awaitable[Decision]]
 """A function that decides on a call; may be asynchronous."""
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_NAME = late_pattern(r"[A-Za-z0-9][\w.-]*")
 _LONGEST = 100
 REQUEST_TIMES = list[float]()
 """The times of all requests in this process, because its sessions share one rate limit."""

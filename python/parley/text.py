@@ -10,7 +10,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 
-_IGNORABLE = re.compile(
+from parley.late_patterns import late_pattern
+
+_IGNORABLE = late_pattern(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
@@ -23,13 +25,13 @@ characters (UAX #44).
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode's general categories (UnicodeData.txt in this Python's version) that are not letters,
 marks or signs."""
-_PICTOGRAPH = re.compile("[\U0001f000-\U0001faff]")
+_PICTOGRAPH = late_pattern("[\U0001f000-\U0001faff]")
 """Pictures newer than this Python's Unicode are shown: in emoji-data.txt, the whole range is
 Extended_Pictographic, including unassigned code points."""
 _BLANK = frozenset("\u2800")
 """Signs that look like a blank: the Braille pattern without dots."""
 
-_STYLED = re.compile(
+_STYLED = late_pattern(
     "((?:[#*0-9©®‼⁉™ℹ←-⇿⌀-⏿Ⓜ■-➿⤴⤵⬀-⯿〰〽㊗㊙]|[\U0001f000-\U0001faff])[\ufe0e\ufe0f])"
 )
 """A sign with one selector for or against its picture form (emoji-variation-sequences.txt)."""
@@ -100,7 +102,7 @@ def one_line(text: str, most: int | None = None) -> str:
     return visible(line if most is None or len(line) <= most else line[: most - 1] + "…")
 
 
-_FRAME = re.compile(r"^[\s\u2500-\u259f]+|[\s\u2500-\u259f]+$")
+_FRAME = late_pattern(r"^[\s\u2500-\u259f]+|[\s\u2500-\u259f]+$")
 
 
 def last_words(lines: Iterable[str]) -> list[str]:
@@ -153,9 +155,9 @@ _MOST_JOINED = 6
 """The maximum number of characters that share a cell with the character before them. Neovim does
 not draw all of a longer sequence (0.10: MAX_MCO; later: the 32 bytes of MAX_SCHAR_SIZE;
 src/nvim/grid_defs.h and mbyte.c)."""
-_LEADS = re.compile("[\u1100-\u115f\ua960-\ua97f]")
-_FOLLOWS = re.compile("[\u1160-\u11ff\ud7b0-\ud7ff\uff9e\uff9f\U0001f3fb-\U0001f3ff]")
-_PREPENDS = re.compile(
+_LEADS = late_pattern("[\u1100-\u115f\ua960-\ua97f]")
+_FOLLOWS = late_pattern("[\u1160-\u11ff\ud7b0-\ud7ff\uff9e\uff9f\U0001f3fb-\U0001f3ff]")
+_PREPENDS = late_pattern(
     "[\u0d4e\U0001193f\U00011941\U000111c2\U000111c3\U000113d1\U00011a3a\U00011a84-\U00011a89"
     "\U00011d46\U00011f02]"
 )
@@ -219,7 +221,7 @@ def _code(character: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = late_pattern(r"[^\W\d_]+")
 _TOGETHER = frozenset(
     {"LATIN", "CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL", "BOPOMOFO"}
 )

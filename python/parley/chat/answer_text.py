@@ -6,13 +6,12 @@ line replaces anything between two texts, such as tool calls.
 
 from __future__ import annotations
 
-import re
-
 from parley.chat.grammar import SUMMARY
 from parley.chat.rounds import rounds
 from parley.chat.transcript import Answer, Proposal, Text
+from parley.late_patterns import late_pattern
 
-_PART = re.compile(r"[^\n]*\n|[^\n]+")
+_PART = late_pattern(r"[^\n]*\n|[^\n]+")
 
 
 class AnswerText:

@@ -24,13 +24,14 @@ from parley.chat.transcript import (
     Span,
     Transcript,
 )
+from parley.late_patterns import late_pattern
 from parley.text import size_text
 
 _LABEL = r"\[[^\[\]\n\r]*\]"
 _PICTURE = rf"!{_LABEL}\({PICTURE_PATH}\)"
 _TEXT = rf"{_LABEL}\({TEXT_PATH}\)"
-_LINE = re.compile(rf"(?P<escape>\\*)(?P<link>{_PICTURE})[ \t\r]*")
-_LINKS = re.compile(rf"{_PICTURE}|{_TEXT}")
+_LINE = late_pattern(rf"(?P<escape>\\*)(?P<link>{_PICTURE})[ \t\r]*")
+_LINKS = late_pattern(rf"{_PICTURE}|{_TEXT}")
 
 LINKS = rf"(?:[ \t\u00a0]*(?:{_PICTURE}|{_TEXT}))*"
 """The links that may follow a result's header."""

@@ -12,9 +12,10 @@ from typing import Any
 
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import CALL_ID, SPACING, ToolCall
+from parley.late_patterns import late_pattern
 from parley.text import legible
 
-_PROPOSAL = re.compile(r"[ \t\u00a0]*(?:\[(?P<choice>[^\]]*)\])?(?P<json>.*)", re.DOTALL)
+_PROPOSAL = late_pattern(r"[ \t\u00a0]*(?:\[(?P<choice>[^\]]*)\])?(?P<json>.*)", re.DOTALL)
 
 
 def proposal_json(call: ToolCall) -> str:

@@ -12,21 +12,22 @@ from collections.abc import Iterator, Sequence
 from parley.chat.grammar import is_escaped
 from parley.chat.transcript import Span, is_blank
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import is_hidden
 
-_FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<ticks>`{3,}|~{3,})(?P<info>[^\r]*)\r?")
-_ATTRIBUTE = re.compile(
+_FENCE = late_pattern(r"(?P<indent>[ \t]*)(?P<ticks>`{3,}|~{3,})(?P<info>[^\r]*)\r?")
+_ATTRIBUTE = late_pattern(
     r"(?:title|file|file_?name|path|name)\s*=\s*"
     r"(?:\"(?P<double>[^\"]*)\"|'(?P<single>[^']*)'|(?P<bare>[^\s{}\"']+))",
     re.IGNORECASE,
 )
-_NO_WORD = re.compile(r"\{[^{}]*\}|[\w-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|\S+)")
-_LEAD = re.compile(r"\s*(?:(?:#{1,6}|[-*+]|\d+[.)])\s+)*")
-_LABEL = re.compile(r"(?:file|file ?name|path)\s*:\s*", re.IGNORECASE)
-_REMARK = re.compile(r"\s*\([^()]*\)$")
-_LINE_NUMBERS = re.compile(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$|^\d+:\d+:(?=\S)")
-_CODE_SPAN = re.compile(r"`([^`]+)`")
-_EXTENSION = re.compile(r".*\.[A-Za-z]\w{0,15}")
+_NO_WORD = late_pattern(r"\{[^{}]*\}|[\w-]+\s*=\s*(?:\"[^\"]*\"|'[^']*'|\S+)")
+_LEAD = late_pattern(r"\s*(?:(?:#{1,6}|[-*+]|\d+[.)])\s+)*")
+_LABEL = late_pattern(r"(?:file|file ?name|path)\s*:\s*", re.IGNORECASE)
+_REMARK = late_pattern(r"\s*\([^()]*\)$")
+_LINE_NUMBERS = late_pattern(r"(?::\d+(?:[-:]\d+)?|#L\d+(?:-L?\d+)?)$|^\d+:\d+:(?=\S)")
+_CODE_SPAN = late_pattern(r"`([^`]+)`")
+_EXTENSION = late_pattern(r".*\.[A-Za-z]\w{0,15}")
 _PLAIN_NAMES = frozenset(
     {"Makefile", "Dockerfile", "Justfile", "Gemfile", "Rakefile", "Procfile", "Vagrantfile"}
 )

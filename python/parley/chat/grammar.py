@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 from parley.chat.transcript import SPACING, UNFIT
+from parley.late_patterns import late_pattern
 
 Kind: TypeAlias = Literal["question", "answer", "thinking", "proposal", "result", "note"]
 
@@ -37,10 +38,10 @@ SUMMARY = "📝:"
 
 _VS16 = "\ufe0f"
 _KIND_OF: dict[str, Kind] = {marker.replace(_VS16, ""): kind for kind, marker in MARKERS.items()}
-_MARKER = re.compile(
+_MARKER = late_pattern(
     "|".join(rf"{marker[0]}{_VS16}?{re.escape(marker[1:])}" for marker in _KIND_OF)
 )
-_ESCAPABLE = re.compile(rf"\\*(?:{_MARKER.pattern}|{re.escape(PROMPT)})")
+_ESCAPABLE = late_pattern(rf"\\*(?:{_MARKER.pattern}|{re.escape(PROMPT)})")
 _STARTS = frozenset({marker[0] for marker in MARKERS.values()} | {"\\", ">"})
 _LONGEST = max(len(PROMPT), *(len(m) + 1 for m in MARKERS.values()))
 

@@ -6,7 +6,6 @@ Knows how to find a key's lines in YAML; `front_matter` knows the meaning of key
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from parley.chat.edits import Edit, LineDecoder, apply_edits
 from parley.chat.front_matter import line_of, read_front_matter
 from parley.chat.reader import parse
 from parley.chat.transcript import Transcript, is_blank
+from parley.late_patterns import late_pattern
 
 
 def put_value(
@@ -72,7 +72,7 @@ def put_topic(lines: LineDecoder, transcript: Transcript, topic: str) -> list[Ed
     return edits if _keys_after(lines, edits) == after else []
 
 
-_EMPTY_TOPIC = re.compile(r"""topic:[ \t]*(?:""|''|~|null)?[ \t]*""")
+_EMPTY_TOPIC = late_pattern(r"""topic:[ \t]*(?:""|''|~|null)?[ \t]*""")
 
 
 def _empty_topics(transcript: Transcript) -> list[int]:

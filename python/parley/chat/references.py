@@ -12,18 +12,19 @@ from typing import Literal, TypeAlias
 
 from parley.chat.transcript import Attachment, Question, Text
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import counted
 
-_REFERENCE = re.compile(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
-_RESOURCE = re.compile(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
-_LINES = re.compile(r"(?P<path>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
-_EXPANSION = re.compile(
+_REFERENCE = late_pattern(r"@@(?P<name>[^@\s](?:[^@\n]*[^@\s])?)@@")
+_RESOURCE = late_pattern(r"(?P<server>[A-Za-z0-9_.-]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*:.+)")
+_LINES = late_pattern(r"(?P<path>.+):(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
+_EXPANSION = late_pattern(
     r"^`(?P<title>[^`\n]+)` \((?P<count>\d+ lines?)\)\n\n(?P<ticks>`{3,})[^`\n]*"
     r"(?:\n.*)*?(?:(?P<end>\n(?P=ticks)$)|\Z)",
     re.MULTILINE,
 )
-_FENCE = re.compile(r" {0,3}(?P<ticks>`{3,}|~{3,})")
-_INFO_WORD = re.compile(r"[\w+#-]+")
+_FENCE = late_pattern(r" {0,3}(?P<ticks>`{3,}|~{3,})")
+_INFO_WORD = late_pattern(r"[\w+#-]+")
 _LANGUAGES = {
     "py": "python",
     "rs": "rust",

@@ -18,12 +18,13 @@ from parley.chat.transcript import (
     Status,
     is_blank,
 )
+from parley.late_patterns import late_pattern
 
-_HEADER = re.compile(
+_HEADER = late_pattern(
     rf"[{SPACING}]*\[(?P<name>[^\]]*)\][{SPACING}]*\[(?P<id>{CALL_ID.pattern})\]"
     rf"(?:[{SPACING}]*\[(?P<status>error|refused|pending)\])?(?P<links>{LINKS})[{SPACING}\r]*"
 )
-_FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
+_FENCE = late_pattern(r"(?P<ticks>`{3,})[^`]*")
 
 
 def header_name(name: str) -> str:

@@ -25,11 +25,12 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 
 NoticeKind: TypeAlias = Literal["Unable to complete task", "Stopped", "Interrupted"]
 
-_NOTICE = re.compile(
+_NOTICE = late_pattern(
     r"\[(?P<kind>Unable to complete task|Stopped|Interrupted): (?P<reason>[^\n\]]*)\]"
 )
 

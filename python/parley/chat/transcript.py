@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal, TypeAlias, get_args
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.media import TYPES
 
 Severity: TypeAlias = Literal["error", "warning", "hint"]
@@ -26,22 +27,22 @@ YES: frozenset[Choice] = frozenset({"yA", "ya", "yo", "yO"})
 RUNNERS: tuple[Runner, ...] = get_args(Runner)
 REMEMBERING: frozenset[Choice] = frozenset({"yA", "yO"})
 
-CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
-HEADER_NAME = re.compile(r"[A-Za-z0-9_.-]+")
-TASK_ID = re.compile(r"[!-_a-~]{1,512}")
+CALL_ID = late_pattern(r"[A-Za-z0-9_.:-]{1,128}")
+HEADER_NAME = late_pattern(r"[A-Za-z0-9_.-]+")
+TASK_ID = late_pattern(r"[!-_a-~]{1,512}")
 """Task ids that can be written in a file: one word of visible ASCII characters, without
 backticks.
 """
-UNFIT = re.compile("[\0\ud800-\udfff]")
+UNFIT = late_pattern("[\0\ud800-\udfff]")
 """NUL and lone surrogates, which a transcript's text never contains, because they cannot be sent to
 providers as JSON."""
 
 PICTURE_PATH = rf"[^/\n\r]+\.assets/[0-9a-f]{{64}}\.(?:{'|'.join(TYPES)})"
 TEXT_PATH = r"[^/\n\r]+\.assets/[0-9a-f]{64}\.txt"
 """Patterns for the paths of attachments next to the chat; a file's name is its SHA-256."""
-_PATH = re.compile(rf"{PICTURE_PATH}|{TEXT_PATH}")
-_LABEL = re.compile(r"[^\[\]\n\r]*")
-_SIZE = re.compile(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
+_PATH = late_pattern(rf"{PICTURE_PATH}|{TEXT_PATH}")
+_LABEL = late_pattern(r"[^\[\]\n\r]*")
+_SIZE = late_pattern(r"(?:.* )?(\d+(?:\.\d+)? (?:B|kB|MB))")
 _UNITS = {"B": 1, "kB": 1_000, "MB": 1_000_000}
 _MOST_BYTES = 32_000_000
 """No file next to a chat may be larger; a label may say anything."""
@@ -93,7 +94,7 @@ def without_blank_edges(text: str) -> str:
     return "\n".join(lines[filled[0] : filled[-1] + 1]) if filled else ""
 
 
-_FILLED = re.compile(r"[ \t]*[^ \t\n]")
+_FILLED = late_pattern(r"[ \t]*[^ \t\n]")
 
 
 def _check_text(text: str) -> None:

@@ -26,6 +26,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import visible
 
 _GROWTH = 8
@@ -148,10 +149,10 @@ class _Block:
 
 
 _LISTS = ("bullet_list_open", "ordered_list_open")
-_ITEM = re.compile(r" {0,3}([-*+]|[0-9]{1,9}[.)])(\s|$)")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
+_ITEM = late_pattern(r" {0,3}([-*+]|[0-9]{1,9}[.)])(\s|$)")
+_FENCE = late_pattern(r"^ {0,3}(`{3,}|~{3,})[ \t]*$", re.MULTILINE)
 _NEAR = 80
-_SGR = re.compile(r"\x1b\[[0-9;]*m")
+_SGR = late_pattern(r"\x1b\[[0-9;]*m")
 
 
 def _blocks(text: str) -> list[_Block]:

@@ -21,6 +21,7 @@ from select import select
 from typing import Any, TypeAlias
 
 from parley.cli.signals import handlers, soon
+from parley.late_patterns import late_pattern
 
 _GONE = "end of input"
 _KEYS = {
@@ -45,10 +46,10 @@ PASTED = "pasted "
 """The prefix of the key for pasted text; the text follows."""
 _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _MARK_PASTES, _NO_MARKS = b"\x1b[?2004h", b"\x1b[?2004l"
-_KEY = re.compile(
+_KEY = late_pattern(
     r"\x1b\[200~(?P<paste>[\s\S]*?)\x1b\[201~|\x1b\[[0-?]*[ -/]*[@-~]|\x1bO[A-Za-z]|[\s\S]"
 )
-_BEGUN = re.compile(r"\x1b\[[0-?]*\Z")
+_BEGUN = late_pattern(r"\x1b\[[0-?]*\Z")
 Attributes: TypeAlias = list[Any]
 """The result of `termios.tcgetattr`."""
 

@@ -11,7 +11,6 @@ import codecs
 import io
 import json
 import os
-import re
 import stat
 import sys
 import termios
@@ -22,6 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from parley.cli.exits import COMPLETE, FAILED, kind_of, worst
+from parley.late_patterns import late_pattern
 from parley.text import VisiblePieces, one_line, visible
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _FRAME_S = 0.03
 """The fewest seconds between two drawings while text arrives."""
-_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+_HALVES = late_pattern("[\ud800-\udc7f\udd00-\udfff]")
 """Surrogates, which UTF-8 cannot encode, except the range for undecodable bytes (PEP 383)."""
 _FULL_SCREEN, _BACK = "\x1b[?1049h\x1b[H\x1b[2J", "\x1b[?1049l"
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.cli.screen import Screen
 from parley.errors import ParleyError
+from parley.late_patterns import late_pattern
 from parley.tables import listed
 from parley.text import one_line, visible
 
@@ -54,7 +55,7 @@ _IN_A_CONVERSATION = {
     "--agent": "/agent",
 }
 """The wording of these remedies in `parley chat`."""
-_BYTES = re.compile("([\udc80-\udcff]+)")
+_BYTES = late_pattern("([\udc80-\udcff]+)")
 """Bytes in a path that are not UTF-8 (PEP 383)."""
 _STANDARD_INPUT = "standard input"
 _SLOW_S = 0.5

@@ -5,14 +5,16 @@ The model knows this one bug. It takes the file's path from the search result.
 
 import re
 
+from parley.late_patterns import late_pattern
+
 BUG, FIXED = "sum(price for price, count in items)", "sum(price * count for price, count in items)"
 SEARCH = "price"
 """The text that the model searches for."""
 TESTS = "python3 -m unittest -q"
 """The command that runs the tests."""
 
-_QUESTION = re.compile(r"\bfix\b.*\bbug\b.*\bcart\b", re.IGNORECASE | re.DOTALL)
-_HIT = re.compile(rf"^(.+?):\d+:.*{re.escape(BUG)}", re.MULTILINE)
+_QUESTION = late_pattern(r"\bfix\b.*\bbug\b.*\bcart\b", re.IGNORECASE | re.DOTALL)
+_HIT = late_pattern(rf"^(.+?):\d+:.*{re.escape(BUG)}", re.MULTILINE)
 
 
 def is_asked(question: str) -> bool:

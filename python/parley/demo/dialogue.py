@@ -4,10 +4,10 @@ Contains only values. `reading` creates conversations from request bodies, `repl
 and the modules in `wire` turn replies into frames.
 """
 
-import re
 from typing import Literal
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 
 TEXT_ONLY = "demo-text"
 """The name of a model that refuses tools and pictures, like a small local model."""
@@ -17,7 +17,7 @@ Thinking = Literal["off", "asked", "on"]
 
 Stop = Literal["end", "calls", "length"]
 
-_VERSION = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
+_VERSION = late_pattern(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 
 
 @frozen

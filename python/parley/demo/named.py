@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterator
 
 from parley.demo.dialogue import DemoCall, Dialogue
+from parley.late_patterns import late_pattern
 
-_CALL = re.compile(
+_CALL = late_pattern(
     r"\b(?:use the tool|call the tool|call)\s+`?([\w.-]+)`?(?:\s+with)?[ \t]*", re.IGNORECASE
 )
-IN_TURN = re.compile(r"\bone (?:after (?:another|the other)|by one)\b", re.IGNORECASE)
-_AGAIN = re.compile(r"\bagain and again\b", re.IGNORECASE)
-_ASTRAY = re.compile(r"\bno matter what\b", re.IGNORECASE)
+IN_TURN = late_pattern(r"\bone (?:after (?:another|the other)|by one)\b", re.IGNORECASE)
+_AGAIN = late_pattern(r"\bagain and again\b", re.IGNORECASE)
+_ASTRAY = late_pattern(r"\bno matter what\b", re.IGNORECASE)
 
 
 def named(question: str) -> tuple[DemoCall, ...]:

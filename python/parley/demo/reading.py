@@ -7,7 +7,6 @@ results after it are new.
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -15,6 +14,7 @@ from typing import Any
 
 from parley.demo.dialogue import CallResult, Dialogue, Thinking, claude_version, tokens
 from parley.demo.text_tools import syntax_of, tools_in, with_calls
+from parley.late_patterns import late_pattern
 
 Body = Mapping[str, Any]
 Entry = tuple[str, Any]
@@ -123,7 +123,7 @@ def _tokens_of(body: Body) -> int:
     return tokens(text) + _TOKENS_OF_A_PICTURE * count
 
 
-_BYTES = re.compile(r'(?<=[",])[A-Za-z0-9+/]{60,}={0,2}(?=")')
+_BYTES = late_pattern(r'(?<=[",])[A-Za-z0-9+/]{60,}={0,2}(?=")')
 
 
 def _since_the_question(

@@ -11,31 +11,32 @@ from typing import Any
 
 from parley.demo.dialogue import CallResult
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 
-_NAMED = re.compile(
+_NAMED = late_pattern(
     r"\b(?:google|alphabet|microsoft|apple|amazon|nvidia|meta|tesla|netflix|intel|amd|ibm|oracle|adobe|spotify"
     r"|uber|shell|toyota|sony|samsung|siemens|sap|nokia|ericsson|boeing|disney)\b",
     re.IGNORECASE,
 )
-_ASKS = re.compile(r"\b(?:stocks?|shares?|quotes?)\b", re.IGNORECASE)
-_AFTER = re.compile(
+_ASKS = late_pattern(r"\b(?:stocks?|shares?|quotes?)\b", re.IGNORECASE)
+_AFTER = late_pattern(
     r"\b(?:stocks?|shares?|quotes?|prices?)\s+(?:of|for)\s+([^\n?!]+)", re.IGNORECASE
 )
-_BEFORE = re.compile(r"\b([\w&-]+)(?:'s)?\s+(?:stocks?|shares?)\b", re.IGNORECASE)
-_ASIDES = re.compile(
+_BEFORE = late_pattern(r"\b([\w&-]+)(?:'s)?\s+(?:stocks?|shares?)\b", re.IGNORECASE)
+_ASIDES = late_pattern(
     r"\b(?:,?\s*one after (?:another|the other)|,?\s*please|right now|now|today|and nothing else)\b",
     re.IGNORECASE,
 )
-_JOINTS = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s+|\s+or\s+", re.IGNORECASE)
+_JOINTS = late_pattern(r"\s*,\s*(?:and\s+)?|\s+and\s+|\s*&\s+|\s+or\s+", re.IGNORECASE)
 _NOT_COMPANIES = frozenset(
     ("the", "a", "an", "latest", "current", "my", "your", "their", "our", "some", "any")
 )
 _SHORT_QUESTION = 8
 
-_PRICE = re.compile(r"\$\s?(\d[\d,]*(?:\.\d+)?)|\bprice\W{1,4}(?:is\W{1,3})?(\d[\d,]*(?:\.\d+)?)")
-_SYMBOL_OF_PRICE = re.compile(r"\b([A-Z]{1,5}) price\b")
-_FULL_NAME = re.compile(r"([A-Z][\w&.]*(?: [A-Z][\w&.]*)*) stock [A-Z]{1,5}\b")
-_SYMBOL = re.compile(r"\b[A-Z]{2,5}\b")
+_PRICE = late_pattern(r"\$\s?(\d[\d,]*(?:\.\d+)?)|\bprice\W{1,4}(?:is\W{1,3})?(\d[\d,]*(?:\.\d+)?)")
+_SYMBOL_OF_PRICE = late_pattern(r"\b([A-Z]{1,5}) price\b")
+_FULL_NAME = late_pattern(r"([A-Z][\w&.]*(?: [A-Z][\w&.]*)*) stock [A-Z]{1,5}\b")
+_SYMBOL = late_pattern(r"\b[A-Z]{2,5}\b")
 _NOT_SYMBOLS = frozenset(("USD", "EUR", "JSON", "API", "NASDAQ", "NYSE"))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from parley.demo.dialogue import DemoCall
+from parley.late_patterns import late_pattern
 
 Syntax = Literal["", "json", "xml"]
 Entry = tuple[str, Any]
@@ -19,14 +20,14 @@ _FORMS: tuple[tuple[Syntax, str], ...] = (
     ("json", '{"tool": "name", "params":'),
     ("xml", "<tool:name>"),
 )
-_OBJECT = re.compile(r'^\{"tool": "', re.MULTILINE)
-_BLOCK = re.compile(r"<tool:([\w.-]+)>(.*?)</tool:\1>", re.DOTALL)
-_PARAM = re.compile(r"<param:([\w.-]+)>(.*?)</param:\1>", re.DOTALL)
-_RESULTS = re.compile(r"(?:^|\n\n)Tool results:\n")
-_RESULT = re.compile(
+_OBJECT = late_pattern(r'^\{"tool": "', re.MULTILINE)
+_BLOCK = late_pattern(r"<tool:([\w.-]+)>(.*?)</tool:\1>", re.DOTALL)
+_PARAM = late_pattern(r"<param:([\w.-]+)>(.*?)</param:\1>", re.DOTALL)
+_RESULTS = late_pattern(r"(?:^|\n\n)Tool results:\n")
+_RESULT = late_pattern(
     r"\n(\d+)\. ([\w-]+)( failed)?\n(?P<fence>`{3,})\n(.*?)\n(?P=fence)(?:\n|$)", re.DOTALL
 )
-_CORRECTIONS = re.compile(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re.DOTALL)
+_CORRECTIONS = late_pattern(r"(?:^|\n\n)IMPORTANT: Previous attempts failed.*", re.DOTALL)
 
 
 def syntax_of(system: str) -> Syntax:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 from parley.chat.grammar import MARKERS
 from parley.chat.transcript import Broken, Proposal, Result
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.policy.choice import UNREADABLE
 from parley.text import contained, counted, legible, mixed_scripts, size_text, upright
 from parley.tools.catalogue import Catalogue
@@ -38,10 +39,10 @@ _SHORT_NAME = 20
 _LONGEST_WORD = 20
 _ENDS = {'"': '"', "[": "]", "{": "}"}
 """The text after a cut value's mark, by the value's first character."""
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_PLAIN = late_pattern(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _MOST_LEAVES = 40
 """The maximum number of values in a list or an object whose texts are shown as lines."""
-_FILE_NAME = re.compile("path|file|dir|folder", re.IGNORECASE)
+_FILE_NAME = late_pattern("path|file|dir|folder", re.IGNORECASE)
 """Argument names whose values are paths, even with spaces."""
 _SPELLINGS = {"\t": "→   ", "`": "`"}
 """The display of characters that are not escaped in a text with several lines."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 
 MOST_READ = 20_000
-_TAGS = re.compile(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^<>]*>")
+_TAGS = late_pattern(r"(?is)<(style|script)\b.*?(</\1\s*>|\Z)|<!--.*?(-->|\Z)|<[^<>]*>")
 _KEYS = ("message", "error_description", "detail", "title", "error")
 
 

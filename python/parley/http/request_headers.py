@@ -5,12 +5,12 @@ Never shows a value, because it may be a key.
 
 from __future__ import annotations
 
-import re
+from parley.late_patterns import late_pattern
 
 # RFC 9110, 5.6.2 (token) and 5.5 (field values), read 2026-11-25. The RFC allows tabs and bytes
 # outside of ASCII, but calls the latter opaque, and HTTP clients differ in their encoding.
-_NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
-_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_NAME = late_pattern(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
+_VALUE = late_pattern(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _OF_THE_CLIENT = frozenset(
     {
         *("host", "connection", "content-length", "content-type", "content-encoding", "expect"),

@@ -6,11 +6,11 @@ Knows texts and names; does not read files, and does not know whether the user h
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 
 OWN_NAME = "AGENTS.md"
 """The user's own file, in the folder of Parley's settings."""
@@ -21,9 +21,9 @@ MOST_IMPORTS = 50
 MOST_BYTES = 100_000
 """The maximum size of one file with its imports, because it is a part of every request."""
 
-_IMPORT = re.compile(r"(?<!\S)@([\w./~][^\s`]*)")
-_BACKTICKS = re.compile(r"(`+)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_IMPORT = late_pattern(r"(?<!\S)@([\w./~][^\s`]*)")
+_BACKTICKS = late_pattern(r"(`+)")
+_FENCE = late_pattern(r" {0,3}(`{3,}|~{3,})")
 _LAST_SIGNS = ".,;:!?)"
 
 

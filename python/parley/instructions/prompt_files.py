@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from parley.errors import ParleyError
 from parley.frozen import frozen
 from parley.instructions.markdown_files import read_markdown
+from parley.late_patterns import late_pattern
 from parley.tables import NO_VALUE, TableReader, rule
 from parley.text import one_line
 
@@ -19,14 +20,14 @@ PROMPT_SUFFIXES = (".prompt.md", ".md")
 """The endings of a prompt's file; the first that fits is not part of the prompt's name."""
 
 _LONGEST_NAME = 64
-_NAME = re.compile(r"\w[\w.-]*")
+_NAME = late_pattern(r"\w[\w.-]*")
 _ARGUMENT = r"[A-Za-z_][\w-]*"
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = late_pattern(
     rf"\{{\{{[ \t]*(?P<own>{_ARGUMENT})[ \t]*\}}\}}"
     rf"|\$\{{input:(?P<input>{_ARGUMENT})(?::(?P<hint>[^}}\n]*))?\}}"
 )
-_COMMAND = re.compile(r"/(?P<name>\w[^\s]*)(?:[ \t]+(?P<rest>.*))?")
-_VALUE = re.compile(rf"(?P<name>{_ARGUMENT})=(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>\S*))(?:\s+|$)")
+_COMMAND = late_pattern(r"/(?P<name>\w[^\s]*)(?:[ \t]+(?P<rest>.*))?")
+_VALUE = late_pattern(rf"(?P<name>{_ARGUMENT})=(?:\"(?P<quoted>[^\"]*)\"|(?P<plain>\S*))(?:\s+|$)")
 
 
 @frozen

@@ -6,19 +6,19 @@ Knows the format (agentskills.io, 2026-08-09) and these texts; does not know whe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from parley.errors import ParleyError
 from parley.frozen import frozen
 from parley.instructions.markdown_files import read_markdown
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 
 SKILL_FILE = "SKILL.md"
 _TOKEN_BYTES = 4
 """A rough, cautious average for English and most tokenizers."""
 
-_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_NAME = late_pattern(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 64, 1024
 _INTRODUCTION = """\
 These skills are folders with instructions. When a task matches a skill's description, first read \

@@ -11,7 +11,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +22,7 @@ from typing import Any
 from parley.bounded_files import whole
 from parley.errors import ServerError
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.paths import private_file, private_folder
 from parley.secrets import HANDED_OUT
 
@@ -30,7 +30,7 @@ _MOST_BYTES = 1_000_000
 _EARLY_S = 30.0
 """A token that expires within this time is renewed before it is used."""
 _LOOK_AGAIN_S = 0.05
-_SCOPE = re.compile(r"[!#-\[\]-~]{1,200}")
+_SCOPE = late_pattern(r"[!#-\[\]-~]{1,200}")
 _MOST_SCOPES = 50
 _SECRETS = ("access_token", "refresh_token", "client_secret")
 

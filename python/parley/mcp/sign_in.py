@@ -7,7 +7,6 @@ provider and HTTP, but not how Parley shows a page. Its messages never contain a
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
@@ -41,6 +40,7 @@ from parley.addresses import flaw
 from parley.errors import ServerError
 from parley.http import bodies
 from parley.http.proxies import ProxyError, client_options
+from parley.late_patterns import late_pattern
 from parley.logins.loopback import PATH, Loopback
 from parley.logins.stored_logins import Login, Logins, union_of
 from parley.mcp.plain import plain
@@ -52,7 +52,7 @@ from parley.tools.visits import Visit, visit
 _MOST_BYTES = 1_000_000
 _MOST_SHOWN = 300
 _HEADERS = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-06-18"}
-_SCOPE = re.compile(r"""(?<![,\s])[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
+_SCOPE = late_pattern(r"""(?<![,\s])[,\s]*\bscope=(?:"[^"]*"|[^\s,]*)""")
 _FAULTS = (
     *(OAuthFlowError, httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError),
     *(ValueError, OverflowError),  # for invalid content, including numbers

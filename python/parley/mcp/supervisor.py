@@ -6,13 +6,13 @@ start, restart and give up, but not the SDK: a `ServerSession` talks to the serv
 """
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
 from parley.errors import ParleyError, PendingError, ServerError
+from parley.late_patterns import late_pattern
 from parley.mcp.server_session import (
     PROXY_HINT,
     Connect,
@@ -47,7 +47,7 @@ _RETRY_MAX_S = 300.0
 _SLACK_S = 5.0
 _RELIST_S = 10.0
 _CAUSE_SHOWN = 600
-_LONG_WORD = re.compile(r"(\S{200})\S{2,}")
+_LONG_WORD = late_pattern(r"(\S{200})\S{2,}")
 """Matches a word that is too long to read, such as a content type with thousands of letters."""
 _CHANGES = 5  # this many changes in a row are each listed at once
 _CALM_S = 0.5  # further changes wait this long, doubled each time

@@ -6,7 +6,6 @@ Knows which text a chat file can contain, but no wire formats.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,11 +14,12 @@ from parley.chat.grammar import fit
 from parley.chat.transcript import CALL_ID, ToolCall
 from parley.errors import ModelError
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.events import Call
 from parley.models.fields import mapping, number, text
 from parley.models.text_tools.json_scan import JsonScan
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 @frozen

@@ -7,13 +7,13 @@ Knows neither streams nor the order of a message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from parley.chat.history import ModelTurn, ProviderCall, Turn
 from parley.chat.transcript import ToolCall
+from parley.late_patterns import late_pattern
 from parley.models.encode import arguments_object
 from parley.models.searches import SEARCH_NAME, sealed, sources_text
 from parley.text import one_line
@@ -47,7 +47,7 @@ _FIELDS = {*_PAGE, "page_age"}
 
 # "server_tool_use.id: String should match pattern '^srvtoolu_[a-zA-Z0-9_]+$'" (a refusal,
 # github.com/ding113/claude-code-hub/issues/470, 2026-11-26).
-_ID = re.compile(r"srvtoolu_[A-Za-z0-9_]{1,110}")
+_ID = late_pattern(r"srvtoolu_[A-Za-z0-9_]{1,110}")
 
 
 def search_tool() -> Block:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from parley.late_patterns import late_pattern
 from parley.models.encode import fit_body
 from parley.tools.catalogue import canonical
 
@@ -123,7 +124,7 @@ def _with_value(name: str, value: Any) -> str:
 # model" (Anthropic); "Unknown name "top_k": Cannot find field." (Gemini); "Unrecognized request
 # argument supplied: reasoning_effort" (Azure); "{'loc': ['body', 'top_k'], 'msg': 'Extra inputs are
 # not permitted'}" (vLLM and other servers that use pydantic). Written from memory, without pages.
-_OF_FIELD = re.compile(
+_OF_FIELD = late_pattern(
     r"(?:unsupported|unknown|unrecognized|unexpected|invalid|extra)"
     r" (?:request )?(?:parameter|argument|field|property|name|key|input|option)"
     r"|(?:not|n't) (?:be )?(?:supported|permitted|allowed|accepted|available|recognized)"
@@ -133,19 +134,19 @@ _OF_FIELD = re.compile(
     re.IGNORECASE,
 )
 """A refusal of a field with any value."""
-_OF_VALUE = re.compile(
+_OF_VALUE = late_pattern(
     r"(?:unsupported|invalid) (?:enum |parameter )?value|supported values|out of range"
     r"|(?:must|should|has to) be|(?:less|greater|higher|lower|larger|smaller) than"
     r"|at (?:most|least)|between|expected",
     re.IGNORECASE,
 )
 """A refusal of a field's value; another value may be accepted."""
-_ANY_VALUE = re.compile(r"only the default|must be verified", re.IGNORECASE)
-_OF_CONTENT = re.compile(
+_ANY_VALUE = late_pattern(r"only the default|must be verified", re.IGNORECASE)
+_OF_CONTENT = late_pattern(
     r"\bblocks?\b|\broles?\b|\bmessages?[.:\[]|\binput\[|signature", re.IGNORECASE
 )
 """A refusal of the conversation, which may name a field, too."""
-_UNAMBIGUOUS = re.compile(r"\w+_\w+|temperature|reasoning|thinking")
+_UNAMBIGUOUS = late_pattern(r"\w+_\w+|temperature|reasoning|thinking")
 """Names that are a field even without quotes."""
 
 

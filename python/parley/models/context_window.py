@@ -10,11 +10,12 @@ import re
 from typing import TypeAlias
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.model_facts import NO_FACTS, ModelFacts
 
 Version: TypeAlias = tuple[int, int]
 
-_CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re.IGNORECASE)
+_CLAUDE = late_pattern(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)", re.IGNORECASE)
 
 
 def claude_version(model: str) -> Version | None:
@@ -40,12 +41,12 @@ _CLAUDE_REACH: tuple[tuple[Version, int, int], ...] = (
 # (docs.oxen.ai/inference-api/reference/models/gpt-5-4-2026-03-05, 2026-11-22; OpenAI's and Google's
 # own pages about their models could not be read that day).
 _WINDOWS: tuple[tuple[re.Pattern[str], int], ...] = (
-    (re.compile(r"gpt-(5\.[4-9]|6)"), 1_050_000),
-    (re.compile(r"gpt-5"), 400_000),
-    (re.compile(r"gpt-4\.1"), 1_047_576),
-    (re.compile(r"(^|/)o[1-9]"), 200_000),
-    (re.compile(r"gpt-4o|gpt-4-turbo"), 128_000),
-    (re.compile(r"gemini"), 1_048_576),
+    (late_pattern(r"gpt-(5\.[4-9]|6)"), 1_050_000),
+    (late_pattern(r"gpt-5"), 400_000),
+    (late_pattern(r"gpt-4\.1"), 1_047_576),
+    (late_pattern(r"(^|/)o[1-9]"), 200_000),
+    (late_pattern(r"gpt-4o|gpt-4-turbo"), 128_000),
+    (late_pattern(r"gemini"), 1_048_576),
 )
 
 

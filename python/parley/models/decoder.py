@@ -6,7 +6,6 @@ known type raises `ModelError`, and so does every later event.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from parley.chat.grammar import fit
 from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
+from parley.late_patterns import late_pattern
 from parley.models.accumulate import PartialCall, PendingCall, Pieces, finished_calls
 from parley.models.events import (
     Call,
@@ -34,8 +34,8 @@ REASON_SHOWN = 100
 _WHOLE: frozenset[Reason] = frozenset({"complete", "tool_calls", "pause"})
 """After any other reason, the last call may be incomplete."""
 
-_KEY = re.compile(r"\b(?:sk-|gsk_|xai-|AIza|Bearer )[\w.-]{8,}")
-_SIGNATURE = re.compile(r"\S([^\n]*\S)?")
+_KEY = late_pattern(r"\b(?:sk-|gsk_|xai-|AIza|Bearer )[\w.-]{8,}")
+_SIGNATURE = late_pattern(r"\S([^\n]*\S)?")
 
 
 class Decoder(ABC):

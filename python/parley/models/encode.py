@@ -16,6 +16,7 @@ from typing import Any
 from parley.chat.grammar import fit
 from parley.chat.history import CallOutcome, ModelTurn, Turn
 from parley.chat.transcript import Attachment
+from parley.late_patterns import late_pattern
 from parley.tools.long_results import READ_RESULT
 from parley.tools.names import fold
 from parley.tools.schema import decode_arguments
@@ -26,9 +27,9 @@ NAME_LENGTH = 64
 # should match pattern '^[a-zA-Z0-9_-]+$'" (Anthropic, github.com/RooCodeInc/Roo-Code/pull/10649),
 # "Invalid 'input[95].call_id': string too long. Expected a string with maximum length 64" (OpenAI,
 # github.com/AnswerDotAI/fastllm/issues/45).
-STRICT_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+STRICT_ID = late_pattern(r"[A-Za-z0-9_-]{1,64}")
 """The ids that Anthropic accepts."""
-SHORT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+SHORT_ID = late_pattern(r"[A-Za-z0-9_.:-]{1,64}")
 """The ids that OpenAI accepts."""
 
 RAW = "_raw"

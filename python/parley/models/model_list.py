@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from parley.chat.options import Effort
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.events import Price
 from parley.models.model_facts import NO_FACTS, ModelFacts, ThinkingType
 from parley.tables import LARGEST
@@ -28,7 +29,7 @@ MOST_MODELS = 5_000
 """The maximum number of models in a list; the others are left out."""
 _LONGEST_NAME = 200
 _LONGEST_LINE = 40
-_NAME = re.compile(r"[^\s\[\]\x00-\x1f\x7f]+")
+_NAME = late_pattern(r"[^\s\[\]\x00-\x1f\x7f]+")
 _PER_MILLION = 1_000_000
 
 
@@ -307,8 +308,8 @@ def with_details(model: ListedModel, raw: Any) -> ListedModel | None:
 
 # --- Names --------------------------------------------------------------------------------------
 
-_DATE = re.compile(r"[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|latest|0\d\d)$")
-_PARTS = re.compile(r"[a-z]+|\d+")
+_DATE = late_pattern(r"[-@:](?:\d{4}-\d{2}-\d{2}|\d{8}|latest|0\d\d)$")
+_PARTS = late_pattern(r"[a-z]+|\d+")
 
 
 def is_same_model(requested: str, other: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Turn, UserTurn
 from parley.chat.transcript import Attachment
+from parley.late_patterns import late_pattern
 from parley.media import PDF
 from parley.models import decoder
 from parley.models.accumulate import CallAccumulator
@@ -85,7 +86,7 @@ def definition(tool: Mapping[str, Any]) -> Body:
 # "Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions.
 # Please use /v1/responses instead." (github.com/pipecat-ai/pipecat/issues/4043, of 2026-03-16, read
 # 2026-11-22).
-_ONLY_RESPONSES = re.compile(
+_ONLY_RESPONSES = late_pattern(
     r"only supported in v1/responses"
     r"|not supported in the v1/chat/completions"
     r"|not supported .*v1/chat/completions.*v1/responses",

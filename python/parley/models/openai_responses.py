@@ -17,6 +17,7 @@ from typing import Any
 
 from parley.chat.history import CallOutcome, ModelTurn, Part, ProviderCall, Turn, UserTurn
 from parley.chat.transcript import Attachment, Text, Thinking
+from parley.late_patterns import late_pattern
 from parley.media import PDF
 from parley.models import decoder, openai_searches
 from parley.models.accumulate import PartialCall
@@ -107,7 +108,7 @@ def _lenient_tool(name: str, definition: Definition) -> Body:
     return tool(name, definition) | {"strict": False}
 
 
-_ONLY_CHAT = re.compile(
+_ONLY_CHAT = late_pattern(
     r"only supported in v1/chat/completions"
     r"|not supported (in|with|by) (the )?(v1/)?responses"
     r"|(can ?not|does not|doesn't) (be used|work) with the responses api",

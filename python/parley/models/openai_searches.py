@@ -13,6 +13,7 @@ from typing import Any
 
 from parley.chat.grammar import fit
 from parley.chat.transcript import CALL_ID, ToolCall
+from parley.late_patterns import late_pattern
 from parley.models.events import Cited, Ran, RanResult
 from parley.models.fields import mapping, number, text
 from parley.models.searches import SEARCH_NAME, sealed, sources_text
@@ -34,7 +35,7 @@ _ACTIONS: Mapping[str, tuple[str, ...]] = {
     "find_in_page": ("pattern", "url"),
 }
 _STATUSES = ("completed", "failed", "incomplete")
-_ITEM_ID = re.compile(r"ws_[A-Za-z0-9_-]{1,200}")
+_ITEM_ID = late_pattern(r"ws_[A-Za-z0-9_-]{1,200}")
 _MOST_CITED = 1000
 """The maximum number of citations that are compared with the text of one reply."""
 

@@ -17,6 +17,7 @@ from functools import cached_property
 from parley.chat.history import ModelTurn, Turn
 from parley.chat.transcript import Attachment
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.media import PDF
 from parley.models.context_window import claude_version
 from parley.models.model_facts import NO_FACTS, ModelFacts
@@ -25,11 +26,11 @@ from parley.text import one_line, size_text
 # "You can obtain this error message by sending an image request to GPT 3.5, which does not support
 # images" (github.com/vllm-project/vllm/issues/11629); on OpenAI's reasoning models: "earlier mini
 # reasoning models were text-only" (vercel.com/ai-gateway/models/o4-mini.md). All read 2026-11-23.
-_BLIND = re.compile(r"gpt-3\.5|gpt-4(-0314|-0613|-32k)?$|(^|/)o1-(mini|preview)|(^|/)o3-mini")
+_BLIND = late_pattern(r"gpt-3\.5|gpt-4(-0314|-0613|-32k)?$|(^|/)o1-(mini|preview)|(^|/)o3-mini")
 # OpenAI's models accept files as well as pictures: `file` and `input_file` (openai 3.54,
 # types/chat/chat_completion_content_part_param.py,
 # types/responses/response_input_file_content_param.py, 2026-11-23).
-_READERS = re.compile(r"(^|/)(gpt-4o|gpt-4\.1|gpt-[5-9]|o[134]($|-))|^demo")
+_READERS = late_pattern(r"(^|/)(gpt-4o|gpt-4\.1|gpt-[5-9]|o[134]($|-))|^demo")
 
 _VISION, _PDFS = (3, 0), (3, 5)
 """The first Claude versions for pictures and PDFs: "the entire Claude 3 family supports" images

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.body_fields import OF_USER, REFUSABLE
 from parley.models.context_window import Limit
 from parley.models.formats import FORMATS
@@ -36,7 +37,7 @@ SHORTEN = "shorten the question or the system prompt, lower max_tokens, or offer
 # although waiting does not help: "Request too large for gpt-4o on tokens per min (TPM): Limit
 # 30000, Requested 342389. The input or output tokens must be reduced in order to run successfully."
 # (OpenAI, github.com/vanna-ai/vanna-flask/issues/11). For the other wordings, no source was kept.
-_TOO_LONG = re.compile(
+_TOO_LONG = late_pattern(
     r"prompt is too long"  # Anthropic
     r"|exceed(s|ed)? (the |its )?(model'?s )?(available |maximum )?context"  # Anthropic, OpenAI, llama.cpp
     r"|maximum context length"  # OpenAI, vLLM
@@ -47,7 +48,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _N = r"(\d{1,12})"
-_LIMIT = re.compile(
+_LIMIT = late_pattern(
     rf"> {_N}"  # Anthropic
     rf"|maximum context length (?:is|of) {_N}"  # OpenAI, vLLM
     rf"|tokens allowed \({_N}\)"  # Gemini
@@ -55,7 +56,7 @@ _LIMIT = re.compile(
     rf"|\bLimit {_N}, Requested",  # OpenAI
     re.IGNORECASE,
 )
-_PROMPT = re.compile(
+_PROMPT = late_pattern(
     rf"{_N}(?: tokens)?(?: \+ \d+)? > "  # Anthropic
     rf"|\({_N} in the messages"  # OpenAI, vLLM
     rf"|resulted in {_N} tokens"  # OpenAI
@@ -64,7 +65,7 @@ _PROMPT = re.compile(
     rf"|, Requested {_N}",  # OpenAI
     re.IGNORECASE,
 )
-_REPLY = re.compile(
+_REPLY = late_pattern(
     rf"\d \+ {_N} >"  # Anthropic
     rf"|, {_N} in the completion",  # OpenAI, vLLM
     re.IGNORECASE,
@@ -171,7 +172,7 @@ def crowding(request: Request) -> str:
 # content that this account cannot read; several projects quote it), "`web_search` tool use with id
 # `srvtoolu_…` was found without a corresponding `web_search_tool_result` block" (Anthropic,
 # github.com/AnswerDotAI/lisette/issues/108). Read 2026-11-26.
-_ABOUT_EARLIER_SEARCHES = re.compile(
+_ABOUT_EARLIER_SEARCHES = late_pattern(
     r"\bsearch_result\b|web_search_(?:tool_)?result|server_tool_use|`?web_search`? tool use with id",
     re.IGNORECASE,
 )
@@ -181,7 +182,7 @@ _ABOUT_EARLIER_SEARCHES = re.compile(
 # (platform.claude.com/docs/en/build-with-claude/preserved-thinking, November 2026); "Item 'rs_*' of
 # type reasoning was provided without its required following item" (OpenAI,
 # github.com/coder/mux/pull/59, 2026-11-22).
-_ABOUT_THOUGHTS = re.compile(
+_ABOUT_THOUGHTS = late_pattern(
     r"signature"  # Anthropic and Gemini
     r"|redacted_thinking"
     r"|encrypted[ _]content"  # OpenAI
@@ -197,12 +198,12 @@ _ABOUT_THOUGHTS = re.compile(
 # are: 'input_text'." (github.com/can1357/oh-my-pi/issues/3421). For a single picture: "Could not
 # process image", "At least one of the image dimensions exceed max allowed size: 8000 pixels"
 # (Anthropic, github.com/anthropics/claude-code/issues/39534 and 4778). All read 2026-11-23.
-_ABOUT_PICTURES = re.compile(
+_ABOUT_PICTURES = late_pattern(
     r"image|picture|\bvision\b|multi-?modal|mmproj|\bpdf\b|\bdocument\b|input_file", re.IGNORECASE
 )
 _OF_CONTENT = (400, 404, 413, 415, 422, 500)
 """The statuses that servers send if they refuse the content."""
-_BLIND = re.compile(
+_BLIND = late_pattern(
     r"only supported by certain models"
     r"|(does|do) not support (image|vision|multi-?modal)"
     r"|(image|vision|multi-?modal)\S*( \w+)? (is|are) not supported"
@@ -235,10 +236,10 @@ def _without_pictures(request: Request, images: frozenset[str], words: str) -> A
 # "tools.12.custom.input_schema: JSON schema is invalid" (Anthropic,
 # github.com/anthropics/claude-code/issues/63673), "tools[0].function_declarations[5].parameters…"
 # (Gemini, github.com/zed-industries/zed/issues/44875).
-_TOOL_BY_NAME = re.compile(
+_TOOL_BY_NAME = late_pattern(
     r"schema for (?:function|tool) ['\"`]?([A-Za-z0-9_-]{1,64})", re.IGNORECASE
 )
-_TOOL_BY_NUMBER = re.compile(
+_TOOL_BY_NUMBER = late_pattern(
     r"\btools\[0\]\.function_?declarations\[(\d{1,4})\]"
     r"|\btools\.(\d{1,4})\."
     r"|\btools\[(\d{1,4})\](?!\.function_?declarations)",
@@ -270,7 +271,7 @@ def _without_tools(request: Request, refused: Mapping[str, Tool], words: str) ->
 # "Hosted tool 'web_search_preview' is not supported with gpt-4.1-nano" and "The following tools
 # cannot be used with reasoning.effort 'minimal': web_search" (OpenAI), "web search is not enabled
 # for your organization" (Anthropic). Written from memory, without pages.
-_ABOUT_SEARCH = re.compile(r"web[ _-]?search(?!_call|_tool_result)", re.IGNORECASE)
+_ABOUT_SEARCH = late_pattern(r"web[ _-]?search(?!_call|_tool_result)", re.IGNORECASE)
 _OF_SEARCH = (None, 400, 403, 404, 422)
 
 

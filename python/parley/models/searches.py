@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from parley.late_patterns import late_pattern
 from parley.text import one_line, visible
 from parley.tools.catalogue import Tool
 
@@ -29,8 +30,8 @@ _USUAL_NOTE = 9_999
 """A footnote with a higher number is not continued, because a model may write any number."""
 _SAFE = "!#$%&*+,-./:;=?@_~'"
 """The characters of an address that stay as they are."""
-_NOTES = re.compile(r"(?:\A|\n\n)(?:\[\^\d{1,9}\]: \[[^\[\]\n]*\]\(\S+\)(?:\n|\Z))+\Z")
-_NOTE = re.compile(r"\[\^(\d{1,9})\]")
+_NOTES = late_pattern(r"(?:\A|\n\n)(?:\[\^\d{1,9}\]: \[[^\[\]\n]*\]\(\S+\)(?:\n|\Z))+\Z")
+_NOTE = late_pattern(r"\[\^(\d{1,9})\]")
 
 
 def cannot_search(name: str) -> str:
@@ -47,8 +48,8 @@ def is_web_search(tool: Tool) -> bool:
     return bool(_SEARCH.search(words) and _WEB.search(words))
 
 
-_SEARCH = re.compile(r"\bsearch", re.IGNORECASE)
-_WEB = re.compile(r"\b(web|internet|online)\b", re.IGNORECASE)
+_SEARCH = late_pattern(r"\bsearch", re.IGNORECASE)
+_WEB = late_pattern(r"\b(web|internet|online)\b", re.IGNORECASE)
 
 
 def web_address(url: object) -> str:

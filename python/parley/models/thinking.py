@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from parley.chat.options import Effort, ThinkingSettings
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.context_window import Version, claude_version, context_window, max_output
 from parley.models.model_facts import NO_FACTS, ModelFacts, ThinkingType
 
@@ -24,9 +25,9 @@ _ANSWER_ROOM = 4096
 _CHOSEN_OUTPUT = 16_000
 _CHOSEN_OUTPUT_THINKING = 64_000
 
-_GPT = re.compile(r"(?:^|[/.])gpt-(\d{1,2})(?:\.(\d{1,2}))?(?![\w.])", re.IGNORECASE)
-_O_SERIES = re.compile(r"(?:^|[/.])o[1-9](?![\w.])", re.IGNORECASE)
-_RESPONSES_ONLY = re.compile(
+_GPT = late_pattern(r"(?:^|[/.])gpt-(\d{1,2})(?:\.(\d{1,2}))?(?![\w.])", re.IGNORECASE)
+_O_SERIES = late_pattern(r"(?:^|[/.])o[1-9](?![\w.])", re.IGNORECASE)
+_RESPONSES_ONLY = late_pattern(
     r"codex|deep-research|(?:^|[/.])(?:o\d|gpt-[\d.]+)-pro\b", re.IGNORECASE
 )
 
@@ -97,8 +98,8 @@ _DEPTHS: Mapping[Effort, Depth] = {
 # The efforts: platform.claude.com/docs/en/build-with-claude/adaptive-thinking, 2026-11-22. Which
 # models always think: the table "Thinking" of platform.claude.com/docs/en/models/opus-4-6/overview
 # ("Adaptive (always on)").
-_ALWAYS = re.compile(r"opus-5[-.]5|fable|mythos", re.IGNORECASE)
-_BETWEEN_TOOLS = re.compile(r"sonnet-5[-.]5", re.IGNORECASE)
+_ALWAYS = late_pattern(r"opus-5[-.]5|fable|mythos", re.IGNORECASE)
+_BETWEEN_TOOLS = late_pattern(r"sonnet-5[-.]5", re.IGNORECASE)
 
 
 def _types(model: str, facts: ModelFacts) -> tuple[ThinkingType, ...]:

@@ -6,7 +6,6 @@ Pure, except for writing an HTML page. Knows lines of text and Markdown, but not
 from __future__ import annotations
 
 import json
-import re
 import textwrap
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from parley.conversion import html_page
 from parley.display.offered_text_rows import HIDDEN_SHOWN, has_hidden, offered_text_rows
 from parley.display.summary import legible_line
 from parley.errors import ParleyError
+from parley.late_patterns import late_pattern
 from parley.models.request import Request, instruction_tokens
 from parley.policy.approval import Entry
 from parley.runtime.totals import Record, deleted_note, totals, totals_table
@@ -34,7 +34,7 @@ THE_FILE = "## The file"
 """The heading above the file's text on a project's page."""
 _WIDTH = 78
 _SHOWN_OF_BYTES = 60
-_DATA_URL = re.compile(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
+_DATA_URL = late_pattern(r"data:[a-z]+/[a-z]+;base64,[A-Za-z0-9+/]+=*")
 _FACT = 8
 """The least width of the names of a request's facts."""
 _NAME, _ID = 24, 8

@@ -5,14 +5,14 @@ Knows attachments and rows; other plugins draw pictures, and Lua knows which plu
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from parley.chat.attachments import linked
 from parley.chat.transcript import Attachment, Result, Transcript, is_blank
+from parley.late_patterns import late_pattern
 from parley.media import PDF
 
-_PLAIN = re.compile(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
+_PLAIN = late_pattern(r"[\w .,+=@-]+/[0-9a-f]{64}\.[a-z]+")
 """Matches paths that every picture program interprets as a path and as nothing else."""
 
 

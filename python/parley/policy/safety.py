@@ -7,13 +7,13 @@ and `/…/` make it a regular expression.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
+from parley.late_patterns import late_pattern
 from parley.policy.expressions import is_in
 
-_WORDS = re.compile(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_WORDS = late_pattern(r"[\W_]+|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def words(name: str) -> list[str]:

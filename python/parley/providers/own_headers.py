@@ -11,11 +11,14 @@ from collections.abc import Mapping
 
 from parley.errors import ModelError, SettingsError
 from parley.http.request_headers import value_flaw
+from parley.late_patterns import late_pattern
 from parley.providers.provider_errors import bounded
 from parley.settings.values import ProviderSettings
 from parley.tools.server_settings import expand, placeholders
 
-_SECRETIVE = re.compile(r"key|token|secret|pass|auth|credential|cookie|bearer|sign", re.IGNORECASE)
+_SECRETIVE = late_pattern(
+    r"key|token|secret|pass|auth|credential|cookie|bearer|sign", re.IGNORECASE
+)
 
 
 def own_headers(provider: ProviderSettings, environ: Mapping[str, str]) -> dict[str, str]:

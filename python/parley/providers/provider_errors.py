@@ -10,6 +10,7 @@ from typing import Any
 
 from parley.errors import ModelError, ParleyError
 from parley.http.error_pages import MOST_READ, without_tags
+from parley.late_patterns import late_pattern
 from parley.models.events import RateLimits
 from parley.models.refusals import SHORTEN, TOO_LONG, says_too_long
 from parley.settings.values import ProviderSettings
@@ -40,7 +41,7 @@ _WHAT_TO_DO: dict[int, str] = {
 _PASSING = frozenset({408, 409, 429})
 """Statuses below 500 that the request did not cause; all statuses from 500 are treated alike."""
 
-_SECRETS = re.compile(
+_SECRETS = late_pattern(
     r"(?i)(sk-|key-|bearer\s+|api[_-]?key(?:\s*[\"'=:][\"'=:\s]*|\s+(?=\S*\d)))[\w*.\-]{6,}"
 )
 """Keys in texts from outside; a plain word after "API key" is not a key."""
@@ -111,7 +112,7 @@ _LASTING = (
 """Errors for which retrying is useless."""
 
 
-_TUNNEL_REFUSED = re.compile(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
+_TUNNEL_REFUSED = late_pattern(r"([1-5]\d\d)\b *(.*)", re.DOTALL)
 """The text of an `httpx2` when a proxy answers CONNECT with a status other than 200."""
 
 
@@ -233,7 +234,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return None
 
 
-_LIMITS = re.compile(r"^(?:x|anthropic)-ratelimit-(.+)$")
+_LIMITS = late_pattern(r"^(?:x|anthropic)-ratelimit-(.+)$")
 
 
 def rate_limits(headers: Mapping[str, str]) -> RateLimits | None:

@@ -23,14 +23,15 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
 from parley.http.certificates import read_certificates
+from parley.late_patterns import late_pattern
 from parley.models.formats import ACP, PACKAGE, SDK, sdk
 
 _NAMES = "APIError", "AsyncStream", "DefaultAsyncHttpxClient", "Omit"
 """The names that `client` uses, except for the SDK's client."""
 _CONNECTION_NAMES = "AsyncConnectionPool", "Request", "URL", "default_ssl_context"
 """The names that `httpx2` uses for an asynchronous request without a proxy."""
-_IMPORT = re.compile(r"^from \.([\w.]+) import (?:\(([^)]*)\)|([^\n(]*))", re.MULTILINE)
-_COMMENT = re.compile(r"#[^\n]*")
+_IMPORT = late_pattern(r"^from \.([\w.]+) import (?:\(([^)]*)\)|([^\n(]*))", re.MULTILINE)
+_COMMENT = late_pattern(r"#[^\n]*")
 _ONE_AT_A_TIME = threading.Lock()
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.paths import chats_folder
 from parley.programs import program_name
 from parley.settings.load import ABSENT, SettingsFile
@@ -21,19 +22,19 @@ from parley.tables import Rule
 DEFAULT = "default"
 
 _NO_RULE = Rule()
-_FALLBACK = re.compile(r"(\$\{[^}]*?:-)[^}]+")
-_FILLED_IN = re.compile(rf"\$\{{(?:env:)?\w+(?::-{HIDDEN})?\}}")
+_FALLBACK = late_pattern(r"(\$\{[^}]*?:-)[^}]+")
+_FILLED_IN = late_pattern(rf"\$\{{(?:env:)?\w+(?::-{HIDDEN})?\}}")
 """A text that is only a placeholder for an environment variable."""
 _COMMANDS = ("api_key_command", "token_command")
 _ADDRESSES = ("base_url", "url")
 _SECRETIVE = r"[\w.-]*(?:key|token|secret|passw|pwd|auth|bearer|credential|cookie|dsn)[\w.-]*"
-_SECRET_OPTION = re.compile(rf"-+(?:{_SECRETIVE}|[\w-]*headers?|pat|(?-i:H))", re.IGNORECASE)
+_SECRET_OPTION = late_pattern(rf"-+(?:{_SECRETIVE}|[\w-]*headers?|pat|(?-i:H))", re.IGNORECASE)
 _SECRETS = (
-    re.compile(rf"((?:{_SECRETIVE}|-headers?|-pat)\s*[=:]).+", re.IGNORECASE | re.DOTALL),
-    re.compile(r"(\b(?:bearer|basic)\s+)[^\s\"']+", re.IGNORECASE),
-    re.compile(r"(://)(?:[^\s/?#]*|[^\s/?#]*:[^\s@]*)(?=@)"),
-    re.compile(r"(://[^\s?#]*[?#])[^\s\"']+"),
-    re.compile(
+    late_pattern(rf"((?:{_SECRETIVE}|-headers?|-pat)\s*[=:]).+", re.IGNORECASE | re.DOTALL),
+    late_pattern(r"(\b(?:bearer|basic)\s+)[^\s\"']+", re.IGNORECASE),
+    late_pattern(r"(://)(?:[^\s/?#]*|[^\s/?#]*:[^\s@]*)(?=@)"),
+    late_pattern(r"(://[^\s?#]*[?#])[^\s\"']+"),
+    late_pattern(
         r"(\b)(?:(?:[sprg]k|gsk|xai|glpat|xox[a-z])-|(?:gh[a-z]|github_pat|npm|hf|[spr]k)_|AKIA|AIza|eyJ)"
         r"(?=[\w.-]*\d)[\w.-]{16,}"
     ),

@@ -5,7 +5,6 @@ Does not know files, the editor, or how a user's table is converted to these val
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from typing import Annotated, Any, Literal, NewType, Self
@@ -13,6 +12,7 @@ from typing import Annotated, Any, Literal, NewType, Self
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
 from parley.errors import SettingsError
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.events import Price
 from parley.models.formats import ACP, apis, kinds
 from parley.models.model_list import is_model_name
@@ -45,7 +45,7 @@ OWN_MODEL = "default"
 HIDDEN = "…"
 """Replaces a possible secret."""
 
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
+_VARIABLE = late_pattern(r"[A-Z_][A-Z0-9_]*|\$\{(?:env:)?\w+\}")
 
 
 @frozen

@@ -12,9 +12,10 @@ from itertools import count
 from pathlib import Path
 
 from parley.errors import ParleyError
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 
-_NUMBER = re.compile(r"-fork(-[0-9]+)?$")
+_NUMBER = late_pattern(r"-fork(-[0-9]+)?$")
 _LONGEST = 40
 """The maximum number of characters of an agent's name in a file name."""
 

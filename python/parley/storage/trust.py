@@ -7,7 +7,6 @@ once, so the trusted bytes and the used bytes are the same.
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from parley.bounded_files import beginning, sha256
 from parley.errors import ParleyError
+from parley.late_patterns import late_pattern
 from parley.programs import program, start_folder
 from parley.storage.ledger import LedgerFile
 from parley.tools.mcp_files import (
@@ -36,7 +36,7 @@ MOST_OF_A_PROGRAM = 200_000_000
 """The maximum number of bytes that Parley reads from a program, because a sparse file may be
 practically endless.
 """
-_SEPARATORS = re.compile(r"[\s=:;,]+")
+_SEPARATORS = late_pattern(r"[\s=:;,]+")
 _FIRST = "another project file has"
 
 

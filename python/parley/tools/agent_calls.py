@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.tools.catalogue import Catalogue, Tool, canonical
 
 FileDiff: TypeAlias = Mapping[str, str | None]
@@ -45,8 +46,8 @@ NOT_AWAITED = (
 
 _MAY_DESTROY = frozenset({"delete", "move", "execute", "switch_mode", "other"})
 _OF_FILES = frozenset({"read", "edit", "delete", "move", "search", "fetch"})
-_PATH_FIELD = re.compile("path|file|dir|folder|cwd|root", re.IGNORECASE)
-_PATH = re.compile(r"[/~]|file:|(.*/)?\.\.(/|$)", re.IGNORECASE)
+_PATH_FIELD = late_pattern("path|file|dir|folder|cwd|root", re.IGNORECASE)
+_PATH = late_pattern(r"[/~]|file:|(.*/)?\.\.(/|$)", re.IGNORECASE)
 """Texts that would lead out of a folder if they were paths."""
 MOST_DIFFS = 100
 """The maximum number of files that a call may change with diffs; Parley refuses a call with
@@ -58,7 +59,7 @@ TOO_MANY_DIFFS = (
 """The result of a call with more diffs."""
 _EXISTS = "exists"
 _SCHEMA: Mapping[str, Any] = {"type": "object"}
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 _PREFIX = canonical({"agent": []})[:-2]
 
 

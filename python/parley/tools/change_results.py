@@ -5,15 +5,14 @@ The tools write the line for the model; the screen reads it from the file.
 
 from __future__ import annotations
 
-import re
-
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import counted
 
 _HEADS = (
-    re.compile(r"changed (?P<path>.+): \+(?P<added>\d+) −(?P<removed>\d+)"),
-    re.compile(r"created (?P<path>.+) with (?P<added>\d+) lines?(?P<new>)"),
-    re.compile(r"deleted (?P<path>.+)"),
+    late_pattern(r"changed (?P<path>.+): \+(?P<added>\d+) −(?P<removed>\d+)"),
+    late_pattern(r"created (?P<path>.+) with (?P<added>\d+) lines?(?P<new>)"),
+    late_pattern(r"deleted (?P<path>.+)"),
 )
 _LINES = 2
 """The first line may say that the user edited the change."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import field
@@ -17,6 +16,7 @@ from typing import Any
 
 from parley.errors import ParleyError
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 
 # https://agentclientprotocol.com/protocol/file-system and `meta.py` in agent-client-protocol 0.12.1,
 # read 2026-11-26.
@@ -39,9 +39,9 @@ MOST_WRITTEN = 2_000_000
 _MOST_TEXTS = 10_000
 _BESIDE_COMMAND = frozenset({"description", "timeout"})
 """The fields of an agent's input that do not change what a command does."""
-_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = late_pattern("[A-Za-z_][A-Za-z0-9_]*")
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 class ClientParamsError(ParleyError):

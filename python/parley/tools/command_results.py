@@ -5,10 +5,10 @@ The tool writes the line for the model; the screen reads it from the file.
 
 from __future__ import annotations
 
-import re
+from parley.late_patterns import late_pattern
 
 _TIME_LIMIT = "ended by the time limit of"
-_FIRST_LINE = re.compile(
+_FIRST_LINE = late_pattern(
     rf"\[(?:exit code (?P<code>-?\d+)|(?P<late>{_TIME_LIMIT}) \S+ s|did not end), "
     r"\d+\.\d s, (?:not )?sandboxed\]"
 )

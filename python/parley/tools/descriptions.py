@@ -7,22 +7,22 @@ the front end must escape it. The lines hide secrets that are written out in the
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from parley.addresses import MASK, shown_address
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.tools.server_settings import ServerSettings, placeholders
 
-_STEERING = re.compile(
+_STEERING = late_pattern(
     r"(?i)(SHELL|ENV|IFS|PYTHON\w*|(LD|DYLD|NODE|PERL|RUBY|JAVA|JDK|DOTNET|CORECLR|GIT|UV|PIP|NPM|DENO|BUN|GO"
     r"|LUA|PHP|CARGO|DOCKER|SSH|BASH)_.*|.*(PATH|PRELOAD|PROXY|OPTIONS|OPTS?|LIB|FLAGS|HOME|ENV|ASKPASS"
     r"|EDITOR|PAGER|REGISTRY|INDEX_URL))"
 )
 """Variables that decide which code a program loads, or from where."""
-_SECRET = re.compile(
+_SECRET = late_pattern(
     r"(?i)(.*[-_])?(?:api_?)?(key|token|secret|password|passwd|authorization|cookie)"
 )
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 
-_TOKEN = re.compile(
+from parley.late_patterns import late_pattern
+
+_TOKEN = late_pattern(
     r"""
       "(?:[^"\\]+|\\.)*"?                    # a string; an unclosed one extends to the end
     | //[^\r\n]* | /\*.*?(?:\*/|\Z)         # a comment

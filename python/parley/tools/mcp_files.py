@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.tables import Flaw, TableReader, expected, names, nearest, rule
 from parley.text import one_line
 from parley.tools.jsonc import plain_json
@@ -35,7 +36,7 @@ from parley.tools.server_settings import RESERVED, Origin, ServerSettings, place
 
 PROJECT_FILES = (".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 """The server files that a project may have; earlier files have precedence."""
-_NAME = re.compile(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
+_NAME = late_pattern(r"\w[\w. -]{0,63}")  # no slash: rules are written as server/tool
 _FROM_ROOT = ("/", "${")
 _MOST_SERVERS = 200
 _MOST_PROBLEMS = 20

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain, count
 
+from parley.late_patterns import late_pattern
+
 # "Must be a-z, A-Z, 0-9, or contain underscores and dashes, with a maximum length of 64." (openai
 # 3.54, types/shared_params/function_definition.py, read 2026-11-22); "Must match the regex
 # ^[a-zA-Z0-9_-]{1,128}$." (platform.claude.com/docs/agents-and-tools/tool-use/define-tools,
@@ -21,10 +23,10 @@ SEPARATOR = "__"
 # '^[a-zA-Z0-9_.-]{1,64}$'" (a refusal by Anthropic, github.com/decocms/studio/pull/6874, of
 # 2026-09-02, read 2026-11-23). "Only top-level keys are rewritten — that is what the upstream 400
 # validates", says the same page.
-PARAMETER = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+PARAMETER = late_pattern(r"[A-Za-z0-9_.-]{1,64}")
 """A parameter name that every provider accepts."""
 
-_FORBIDDEN = re.compile(r"[^A-Za-z0-9_-]")
+_FORBIDDEN = late_pattern(r"[^A-Za-z0-9_-]")
 _HASH_LENGTH = 8
 _ROUNDS = 8
 

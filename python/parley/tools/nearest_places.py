@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 
 MOST_PLACES, MOST_LINES, MOST_COLUMNS = 3, 10, 200
 _MOST_COMPARED = 20
@@ -96,15 +97,15 @@ def _cut(line: str) -> str:
 # --- Habits ---------------------------------------------------------------------------------------
 
 _COMMENT = r"\s*(?:#|//|/\*|\{/\*|<!--|--|;|%|\*)+\s*"
-_ELISION = re.compile(
+_ELISION = late_pattern(
     rf"(?:{_COMMENT}[(\[]?(?:\.\.\.|…)|\s*(?:\.\.\.|…)\s)[\w\s,'`()\[\]]*"
     r"\b(?:rest|remain(?:s|ing|der)?|existing|unchanged|omitted|as before|same as)\b"
     rf"|{_COMMENT}[(\[]?(?:the )?(?:rest|remaining|existing)\b[\w\s,'`]{{0,60}}?"
     r"(?:\bunchanged|\b(?:remains?|stays?) the same|\bas (?:before|is)|\bomitted|\.\.\.|…)[\W_]*$",
     re.IGNORECASE,
 )
-_DOTS = re.compile(rf"(?:{_COMMENT})?\s*(?:\.\.\.|…)\s*(?:\*/|-->|\*/\}})?\s*$")
-_NUMBERED = re.compile(r" *(\d{1,7})(?:[:|] ?|\t|→|  )")
+_DOTS = late_pattern(rf"(?:{_COMMENT})?\s*(?:\.\.\.|…)\s*(?:\*/|-->|\*/\}})?\s*$")
+_NUMBERED = late_pattern(r" *(\d{1,7})(?:[:|] ?|\t|→|  )")
 
 
 def elided_line(new: str, text: str) -> str:

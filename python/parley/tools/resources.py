@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 from parley.tools.catalogue import Tool, own_identity
 
@@ -63,7 +64,7 @@ def _line(value: object) -> str:
     return one_line(value, _MOST_OF_A_TEXT) if isinstance(value, str) else ""
 
 
-_LINK = re.compile(r"^\[resource (?P<uri>[A-Za-z][A-Za-z0-9+.-]*:\S*?)(?:, .*)?\]$", re.MULTILINE)
+_LINK = late_pattern(r"^\[resource (?P<uri>[A-Za-z][A-Za-z0-9+.-]*:\S*?)(?:, .*)?\]$", re.MULTILINE)
 
 
 def links_in(body: str) -> list[str]:

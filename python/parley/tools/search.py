@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from parley.late_patterns import late_pattern
 from parley.text import one_line
 from parley.tools.catalogue import Catalogue, Tool, own_identity
 
@@ -59,7 +60,7 @@ _TEXT_LENGTH = 120
 """The maximum number of characters from a description in the result."""
 
 _HEAD = "These tools can be called now, and are described from here on:"
-_LINE = re.compile(r"^- ([A-Za-z0-9_-]{1,64})(?::|$)", re.MULTILINE)
+_LINE = late_pattern(r"^- ([A-Za-z0-9_-]{1,64})(?::|$)", re.MULTILINE)
 
 
 def ranking(query: str, tools: Sequence[Offer]) -> list[Offer]:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from parley.late_patterns import late_pattern
+
 SERVER_KEYS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
 """A server table's key in most programs, VS Code, Zed, Codex and opencode, in this order."""
 _INNER = ("servers", "inputs")
@@ -34,9 +36,9 @@ SYNONYMS = {
 }
 MORE_KEYS = ("bearer_token_env_var", "env_http_headers", "env_vars")
 """Codex's keys for the user's variables that an entry receives."""
-_GOOSE = re.compile(r"^extensions:", re.MULTILINE)
+_GOOSE = late_pattern(r"^extensions:", re.MULTILINE)
 _TYPES = {"local": "stdio", "remote": "http"}
-_TOML = re.compile(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
+_TOML = late_pattern(r"^[ \t]*\[+[ \t]*\"?mcp_servers\b", re.MULTILINE)
 
 
 def server_tables(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Literal, Self
 
 from parley.errors import SettingsError
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.tables import rule
 from parley.tools.catalogue import Tool, canonical
 
@@ -33,7 +34,7 @@ MOCK, WORKSPACE = "mock", "workspace"
 RESERVED = (MOCK, WORKSPACE)
 """The names of the built-in servers; no other server can have them."""
 
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)(\}?)")
+_PLACEHOLDER = late_pattern(r"\$\{([^}]*)(\}?)")
 """An unclosed placeholder extends to the end; otherwise, each `${` in a hostile text would cost a
 scan.
 """

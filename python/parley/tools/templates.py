@@ -6,14 +6,14 @@ other expression.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 
-_EXPRESSION = re.compile(r"(\{[^{}]*\})")
-_VARIABLE = re.compile(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?)\}")
+_EXPRESSION = late_pattern(r"(\{[^{}]*\})")
+_VARIABLE = late_pattern(r"\{(?P<reserved>\+?)(?P<name>[A-Za-z0-9_.]+)(?P<rest>\*?)\}")
 _RESERVED = ":/?#[]@!$&'()*+,;="
 # "Reserved expansion [...] is identical to simple string expansion, except that the substituted
 # values may also contain pct-encoded triplets and characters in the reserved set." (RFC 6570,

@@ -7,13 +7,13 @@ host that a browser would use.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.text import one_line, visible
 from parley.tools.results import cut
 
@@ -23,8 +23,8 @@ VISIT_ID_LENGTH = 1_000
 _LONGEST = 8_000
 _MOST_SAID = 2_000
 _LONGEST_HOST = 253
-_PORT = re.compile(r":[0-9]{1,5}")
-_HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
+_PORT = late_pattern(r":[0-9]{1,5}")
+_HOST = late_pattern(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 _SAFE = "%/?:@!$&'()*+,;=~-._"
 
 

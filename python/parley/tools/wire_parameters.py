@@ -14,12 +14,13 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from parley.late_patterns import late_pattern
 from parley.tools.catalogue import Tool
 from parley.tools.convert import wire_schema
 from parley.tools.names import parameter_names
 from parley.tools.schema import decode_arguments
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]', re.DOTALL)
+_TOKEN = late_pattern(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]', re.DOTALL)
 _TO_PARAMETER = "#/properties/"
 
 

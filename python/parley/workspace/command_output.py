@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from parley.late_patterns import late_pattern
 from parley.text import one_line, visible
 
 _MOST_OF_A_LINE = 200
@@ -14,7 +15,7 @@ _CONTINUATION = re.compile(rb"\A[\x80-\xbf]{1,3}")
 """The rest of a UTF-8 character that was cut."""
 _UNFINISHED = re.compile(rb"(?:[\xc2-\xdf]|[\xe0-\xef][\x80-\xbf]?|[\xf0-\xf4][\x80-\xbf]{0,2})\Z")
 """The beginning of a UTF-8 character that was cut."""
-_STYLES = re.compile(
+_STYLES = late_pattern(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movements
     r"|\x1b\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)"  # titles and links
     r"|\x1b[()][0-9A-B]"

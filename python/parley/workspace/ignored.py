@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from parley.errors import ParleyError
+from parley.late_patterns import late_pattern
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -25,7 +26,7 @@ _MOST_STARS = 3
 """The maximum number of runs of stars in a rule: the time to match a path may grow with this power
 of its length.
 """
-_STARS = re.compile(r"\*+")
+_STARS = late_pattern(r"\*+")
 _LONGEST_RULE = 1_000
 
 

@@ -15,6 +15,7 @@ from threading import Timer
 from typing import TypeAlias
 
 from parley.errors import ParleyError
+from parley.late_patterns import late_pattern
 from parley.programs import search_path, surroundings
 from parley.text import one_line
 from parley.workspace.boundary import Boundary
@@ -41,7 +42,7 @@ _RG = (
 """The options for `rg`, which ignore the user's and the project's settings. A file without UTF-8 or
 with NUL is searched, too, because Python decides which files are text.
 """
-_COMMON = re.compile(
+_COMMON = late_pattern(
     r"""(?:\(\?i\))?                              # ignore case
         (?: [\w\ .*+?|^$)"'/<>=,:;!@\#%`&~-]     # plain characters and signs
         | \((?!\?) | \(\?:                       # groups

@@ -13,7 +13,6 @@ import asyncio
 import fcntl
 import hashlib
 import os
-import re
 import shutil
 import stat
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -22,6 +21,7 @@ from pathlib import Path
 
 from parley.errors import ParleyError
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.paths import private_file, private_folder, state_folder
 from parley.processes.git import Git
 from parley.text import one_line, size_text
@@ -49,7 +49,7 @@ _NOT_KEPT = 0o160000
 """Git's mode for a commit of a submodule. Here it marks a file that is not kept: the id is then a
 digest of the file's size and times, so the change of the file is noticed.
 """
-_TREE = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_TREE = late_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _DIGESTS = {40: "sha1", 64: "sha256"}
 
 # gitattributes(5): $GIT_DIR/info/attributes has the highest precedence. `-text` also overrides `eol`;

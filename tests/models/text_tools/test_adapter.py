@@ -23,7 +23,7 @@ from parley.chat.transcript import (
     Transcript,
 )
 from parley.models import anthropic, openai_chat
-from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Preview
+from parley.models.attempts import PATIENCE, USUAL_TEMPERATURE, Preview, TryFailed
 from parley.models.events import (
     Call,
     Event,
@@ -35,7 +35,7 @@ from parley.models.events import (
     Withdrawn,
 )
 from parley.models.request import Request, TextTools
-from parley.models.text_tools.adapter import TryFailed, text_decoder, text_request
+from parley.models.text_tools.adapter import text_decoder, text_request
 from parley.models.text_tools.prompt import corrections, tool_prompt
 from parley.models.text_tools.template import builtin_templates, load_templates, template_for
 from parley.settings.values import TEXT_TOOLS_MAX_TOKENS

@@ -30,14 +30,15 @@ from parley.chat.transcript import (
     Thinking,
     Transcript,
 )
+from parley.late_patterns import late_pattern
 from parley.text import fence, one_line, visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-_MEANINGFUL = re.compile(r"([\\`*_{}\[\]<>#!|~&])")
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
-_SUMMARY = re.compile(rf"^{SUMMARY}", re.MULTILINE)
+_MEANINGFUL = late_pattern(r"([\\`*_{}\[\]<>#!|~&])")
+_FENCE = late_pattern(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_SUMMARY = late_pattern(rf"^{SUMMARY}", re.MULTILINE)
 _END, _PARAGRAPH = "end", ["paragraph_open", "inline", "paragraph_close"]
 _RESULTS: dict[Status, str] = {
     "ok": "Result of {}",

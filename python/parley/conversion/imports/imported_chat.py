@@ -44,13 +44,14 @@ from parley.chat.transcript import (
 )
 from parley.chat.writer import render
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.media import PICTURE_BYTES, kind_of
 from parley.text import one_line
 
 UNNAMED = "unknown"
 """The provider and the model of thinking from an unknown source, which is never sent."""
 _MOST_LOSSES, _MOST_SHOWN = 20, 200
-_SIGNATURE = re.compile(r"(?!redacted( |$))\S([^\n]*\S)?")
+_SIGNATURE = late_pattern(r"(?!redacted( |$))\S([^\n]*\S)?")
 _Part = TypeVar("_Part", bound=Segment | Attachment)
 _NEVER_RAN = (NOT_APPROVED, DECLINED)
 

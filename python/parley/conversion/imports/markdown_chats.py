@@ -24,26 +24,27 @@ from itertools import pairwise
 from parley.chat.grammar import MARKERS, SUMMARY
 from parley.chat.reader import split_lines
 from parley.conversion.imports.imported_chat import Conversation, ImportedChat
+from parley.late_patterns import late_pattern
 
 _USER, _AGENT = (MARKERS["question"], "🗨:"), MARKERS["answer"]
 _LOCAL, _BRANCH = MARKERS["note"], "🌿:"
 _THINKING = MARKERS["thinking"].removesuffix("[")
 _END = f"{_THINKING}[END]"
 _CALL, _RESULT = "🔧:", "📎:"
-_TOOL = re.compile(
+_TOOL = late_pattern(
     rf"(?P<kind>{_CALL}|{_RESULT})\s*(?P<name>\S+)\s+id=(?P<id>\S+)(?P<error>.*error=true)?.*"
 )
-_FENCE = re.compile(r"(?P<ticks>`{3,})[^`]*")
+_FENCE = late_pattern(r"(?P<ticks>`{3,})[^`]*")
 # "A code fence is a sequence of at least three consecutive backtick characters (`) or tildes (~)",
 # indented by up to three spaces; its closing fence is of the same kind, and at least as long
 # (CommonMark 0.31.2, 4.5).
-_OPENER = re.compile(r" {0,3}(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)")
-_CLOSER = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*")
-_HEADER = re.compile(r"[-#]? ?(?P<key>[A-Za-z_]+\+?): (?P<value>.*)")
-_RULE = re.compile(r"---\s*")
-_NAME = re.compile(r"\[(?P<agent>[^\]]*)\](?P<rest>.*)")
-_HEADING = re.compile(r"## (?:Me|CodeCompanion\b.*)")
-_REASONING, _RESPONSE = re.compile(r"### Reasoning\s*"), re.compile(r"### Response\s*")
+_OPENER = late_pattern(r" {0,3}(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)")
+_CLOSER = late_pattern(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*")
+_HEADER = late_pattern(r"[-#]? ?(?P<key>[A-Za-z_]+\+?): (?P<value>.*)")
+_RULE = late_pattern(r"---\s*")
+_NAME = late_pattern(r"\[(?P<agent>[^\]]*)\](?P<rest>.*)")
+_HEADING = late_pattern(r"## (?:Me|CodeCompanion\b.*)")
+_REASONING, _RESPONSE = late_pattern(r"### Reasoning\s*"), late_pattern(r"### Response\s*")
 _CONTEXT = "> Context:"
 _PROMPTS = ("role", "role+", "system_prompt", "system_prompt+")
 _OF_THE_FILE = ("file", "topic", *_PROMPTS)

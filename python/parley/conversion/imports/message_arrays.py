@@ -27,6 +27,7 @@ from parley.chat.call_lines import extra_json, strict_json
 from parley.chat.transcript import Attachment, Status
 from parley.conversion.imports.imported_chat import Conversation, ImportedChat
 from parley.frozen import frozen
+from parley.late_patterns import late_pattern
 from parley.models.encode import RAW, arguments_object
 
 Message: TypeAlias = Mapping[str, Any]
@@ -53,7 +54,7 @@ ROLES: dict[str, dict[str, _Speaker]] = {
 """The speaker of each role, by format."""
 _BLOCKS = {"tool_use", "tool_result", "thinking", "redacted_thinking"}
 _BOM = "\ufeff"
-_DATA_URL = re.compile(r"data:[^,]{0,200},")
+_DATA_URL = late_pattern(r"data:[^,]{0,200},")
 _ERROR = "Error: "
 """The start of a failed result's text in Parley's requests, if the format has no field for
 failure.

@@ -10,12 +10,13 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple
 
+from parley.late_patterns import late_pattern
 from parley.models.pending_text import PendingText, portions
 from parley.models.text_tools.json_calls import INVALID, NAMES, calls_in, is_attempt
 from parley.models.text_tools.json_scan import QUOTES, JsonScan
 from parley.models.text_tools.text_calls import Failed, Item, Prose, ToolLimitReached, joined
 
-_TRIGGER = re.compile(r"[{\[`<]")
+_TRIGGER = late_pattern(r"[{\[`<]")
 
 _NAME = "|".join(NAMES)
 _START = rf"(?:\[\s*)?\{{\s*(?:[{QUOTES}][^{QUOTES}\n{{}}]{{1,40}}[{QUOTES}]|'(?:{_NAME})'|(?:{_NAME}))\s*:"
@@ -50,7 +51,7 @@ _WRAPS = {
     ),
     "<": (_wrap(r"<tool_call>\s*", r"<tool_call>\s*", "</tool_call>"),),
 }
-_HALF_FENCE = re.compile(rf"`+|`{{3,}}{_INFO}")
+_HALF_FENCE = late_pattern(rf"`+|`{{3,}}{_INFO}")
 _LITERALS = ("<tool_call>", "[TOOL_CALLS]")
 _INLINE = ("`", "``")
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from parley.late_patterns import late_pattern
 from parley.models.text_tools.text_calls import Failed, TextCall
 
 INVALID = 'Invalid JSON format - expected {"tool": "name", "params": {...}}'
@@ -23,8 +24,8 @@ _BESIDE = frozenset((*NAMES, *PARAMS, "id", "type", "index", "thought", "thought
 _WRAPPED_AT_MOST = 5
 
 _Q = "[\"'“”„‘’]"
-_FIRST = re.compile(rf"(?:\[\s*)?\{{\s*{_Q}?tool{_Q}?\s*:")
-_NAMED = re.compile(rf"\b(?:{'|'.join(NAMES)}){_Q}?\s*:\s*{_Q}([^\"'“”„‘’\n]{{1,128}}){_Q}")
+_FIRST = late_pattern(rf"(?:\[\s*)?\{{\s*{_Q}?tool{_Q}?\s*:")
+_NAMED = late_pattern(rf"\b(?:{'|'.join(NAMES)}){_Q}?\s*:\s*{_Q}([^\"'“”„‘’\n]{{1,128}}){_Q}")
 
 
 def calls_in(text: str, known: Collection[str]) -> tuple[TextCall | Failed, ...]:
@@ -101,8 +102,8 @@ def _arguments(value: object, raw: str) -> str | None:
 
 
 _DECODER = json.JSONDecoder()
-_GAP = re.compile(r"[\s,]*")
-_COLON = re.compile(r"\s*:\s*")
+_GAP = late_pattern(r"[\s,]*")
+_COLON = late_pattern(r"\s*:\s*")
 
 
 def _parts(raw: str) -> Iterator[tuple[str, Any, str]]:

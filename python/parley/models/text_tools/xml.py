@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable
 
+from parley.late_patterns import late_pattern
 from parley.models.pending_text import PendingText, portions
 from parley.models.text_tools.text_calls import (
     Failed,
@@ -27,17 +28,17 @@ from parley.tools.catalogue import Catalogue
 
 log = logging.getLogger(__name__)
 
-_TRIGGER = re.compile("[<`]")
-_TAG = re.compile(
+_TRIGGER = late_pattern("[<`]")
+_TAG = late_pattern(
     r"<(?P<close>/?)(?:(?P<kind>tool|param):(?P<name>[\w.-]{1,128})|(?P<think>think(?:ing)?))[ \t]*>",
     re.ASCII,
 )
-_HALF_TAG = re.compile(r"</?(?:(?:tool|param):[\w.-]{0,128}[ \t]*|think(?:ing)?[ \t]*)", re.ASCII)
+_HALF_TAG = late_pattern(r"</?(?:(?:tool|param):[\w.-]{0,128}[ \t]*|think(?:ing)?[ \t]*)", re.ASCII)
 _SPAN = "``"
 """The maximum number of backticks of a code span; more are a fence."""
 _WORDS = ("tool:", "param:", "thinking")
-_FENCE = re.compile(r"(`{3,})[ \t]*(\w{0,20})[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
-_HALF_FENCE = re.compile(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?", re.ASCII)
+_FENCE = late_pattern(r"(`{3,})[ \t]*(\w{0,20})[ \t]*\n\s*(?=<tool:[\w.-]{1,128}[ \t]*>)", re.ASCII)
+_HALF_FENCE = late_pattern(r"`+|`{3,}[ \t]*\w{0,20}[ \t]*(?:\n\s*(?P<tag><.*)?)?", re.ASCII)
 
 
 def _may_be_tag(text: str) -> bool:

@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from parley.chat.grammar import fit
+from parley.late_patterns import late_pattern
 from parley.models.encode import RAW, arguments_object, wire_name
 
-_NAME = re.compile(r"[\w.-]{1,128}", re.ASCII)
-_INTEGER = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
+_NAME = late_pattern(r"[\w.-]{1,128}", re.ASCII)
+_INTEGER = late_pattern(r"-?(?:0|[1-9]\d*)", re.ASCII)
+_NUMBER = late_pattern(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _SIMPLE = ("boolean", "integer", "number", "null")
 
 
