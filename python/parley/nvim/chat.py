@@ -16,7 +16,6 @@ from parley.chat.front_matter import read_front_matter
 from parley.chat.head import put_value
 from parley.chat.transcript import Choice
 from parley.errors import ParleyError
-from parley.nvim.agents import lack_of
 from parley.nvim.announcements import key_name
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_ports import chat_ports
@@ -180,10 +179,15 @@ class Chat:
         self.screen.tell_offer()
         self.buffer.editor.spawn(self._write_agent(name) if stays else self._name_agent(name))
 
+    async def _lack(self, name: str) -> str:
+        from parley.nvim.agents import lack_of  # only after a choice
+
+        return await lack_of(self.buffer.app, name)
+
     async def _name_agent(self, name: str) -> None:
         """Tell the user which agent the chat uses, and why it cannot answer yet."""
         self.buffer.editor.message(
-            f"this chat now uses {name}{await lack_of(self.buffer.app, name)}; "
+            f"this chat now uses {name}{await self._lack(name)}; "
             ":ParleyAgent! writes the agent into its file"
         )
 
@@ -206,7 +210,7 @@ class Chat:
         if handle is not None:
             await self.change(handle, change)
             self.buffer.app.confirm(self.buffer.transcript, self.buffer.path)
-            lack = await lack_of(self.buffer.app, name)
+            lack = await self._lack(name)
             self.buffer.editor.message(
                 f"this chat now uses {name}{lack}, and its front matter says so"
             )
