@@ -4,7 +4,7 @@ local M = {}
 local no_chat = ("this is not a chat: no line starts with %s:. "):format(
   require("parley.known").markers.question
 ) .. "Go to a chat, or open one with :ParleyChatNew"
-local H = { attached = {}, on_disk = {}, leaving = {} }
+local H = { attached = {}, on_disk = {}, leaving = {}, changed = {} }
 
 --- The requests about the exchange at the cursor.
 H.at_the_cursor = vim.split(
@@ -619,17 +619,34 @@ function H.leave(buf)
   end
 end
 
---- Have the host read a chat again after a pause in its changes; longer for longer chats.
+--- Have the host read a chat again after a pause in its changes; longer for longer chats. One timer
+--- runs, however many changes there are.
 function H.later(buf)
   if not vim.api.nvim_buf_is_loaded(buf) then
     return
   end
-  local tick = vim.api.nvim_buf_get_changedtick(buf)
   local delay = math.max(150, math.min(1500, vim.api.nvim_buf_line_count(buf) / 20))
+  local is_running = H.changed[buf] ~= nil
+  local change = { tick = vim.api.nvim_buf_get_changedtick(buf), due = vim.uv.now() + delay }
+  H.changed[buf] = change
+  if not is_running then
+    H.after(buf, delay)
+  end
+end
+
+function H.after(buf, delay)
   vim.defer_fn(function()
+    local change = H.changed[buf]
+    local left = change and change.due - vim.uv.now() or 0
+    if left > 0 then
+      H.after(buf, left)
+      return
+    end
+    H.changed[buf] = nil
     local loaded = H.attached[buf] and vim.api.nvim_buf_is_loaded(buf)
-    local seen = tick == require("parley.view").tick(buf)
-    if loaded and not seen and vim.api.nvim_buf_get_changedtick(buf) == tick then
+    if not change or not loaded or change.tick == require("parley.view").tick(buf) then
+      return
+    elseif vim.api.nvim_buf_get_changedtick(buf) == change.tick then
       require("parley.host").mention("changed", H.introduction(buf))
     end
   end, delay)

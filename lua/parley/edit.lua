@@ -108,19 +108,17 @@ end
 --- no other changes.
 function M.write(handle, change)
   local buf = handle.buf
-  handle.writing = true
+  handle.writing, handle.tip_place = true, nil
   local typing = H.typed(buf) ~= nil
   if typing or not handle.tick then
     H.end_undo_block(buf)
   end
   local joins = handle.tick and api.nvim_buf_get_changedtick(buf) == handle.tick
   if joins then
-    H.inside(buf, function()
-      pcall(vim.cmd, "silent! undojoin")
-    end)
+    H.inside(buf, H.undojoin)
   end
   -- The first change in a read-only buffer would show a warning and wait a second.
-  local readonly = vim.bo[buf].readonly
+  local readonly = api.nvim_get_option_value("readonly", { buf = buf })
   if readonly then
     vim.bo[buf].readonly = false
   end
@@ -144,10 +142,14 @@ function M.write(handle, change)
   end
 end
 
+function H.undojoin()
+  pcall(api.nvim_command, "silent! undojoin")
+end
+
 --- Save the buffer's text in the swap file, where |:recover| finds it. Neovim itself does that only
 --- when the user types. Saving waits for the disk, so save less often to a slow disk.
 function H.preserve_soon(buf)
-  if H.preserves[buf] or not vim.bo[buf].swapfile then
+  if H.preserves[buf] or not api.nvim_get_option_value("swapfile", { buf = buf }) then
     return
   end
   H.preserves[buf] = true

@@ -477,6 +477,8 @@ function H.follow(buf, folds)
     on_lines = function(_, _, _, first, last, now)
       if H.folds[buf] ~= folds then
         return true
+      elseif next(folds) == nil then
+        return
       end
       local beside = { now == last and last - 1 or math.max(last, now) + 1, -1 }
       local marks = api.nvim_buf_get_extmarks(

@@ -8,11 +8,16 @@ local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.guard")
+local starts = "[\226\240>]" -- the first bytes of all markers
 local H = { guarded = {}, markers = {} }
 
 --- Guard newly written text in some rows, from a column in the first row.
 ---@param markers? string[] the texts that start structural lines
-function M.note(buf, row, col, last, markers)
+---@param line? string the written row up to the end of the text, if there is only one row
+function M.note(buf, row, col, last, markers, line)
+  if line and not line:find(starts, 2) then
+    return
+  end
   for _, marker in ipairs(markers or {}) do
     H.markers[marker] = true
   end
@@ -41,7 +46,7 @@ function M.check(buf)
 end
 
 function H.note_line(buf, row, line, from)
-  if not line:find("[\226\240>]", 2) then
+  if not line:find(starts, 2) then
     return
   end
   for marker in pairs(H.markers) do

@@ -30,7 +30,17 @@ M.removed = "the answer was removed, so its turn has ended. :ParleyRespond asks 
 ---@field win? integer the window of the command
 ---@field cursor? integer extmark: the line in which this handle left the cursor
 ---@field writing? boolean
+---@field tip_place? parley.Tip the tip, as the last piece has left it
+---@field cost? number the most milliseconds of the pieces since the last answer to the host
+---@field failure? string why a piece could not be written
+---@field led? integer the row of `cursor`, while `tip_place` is known
 ---@field unloaded? boolean whether its text was removed from the buffer
+
+---@class parley.Tip
+---@field row integer
+---@field col integer
+---@field before string the text before it in its line
+---@field below? integer the row of the covered line
 
 --- Open a handle at a line of a buffer.
 ---@param win? integer|false the window to follow; nil: the current window, if it shows the buffer
@@ -105,12 +115,15 @@ end
 --- Why a handle is no longer usable; nil if it is usable.
 ---@return string?
 function M.lost(handle)
-  if handle.unloaded and api.nvim_buf_is_loaded(handle.buf) then
-    return M.reread
-  elseif not api.nvim_buf_is_valid(handle.buf) or not api.nvim_buf_is_loaded(handle.buf) then
+  local buf = handle.buf
+  if not api.nvim_buf_is_loaded(buf) then
     return M.closed
-  elseif not vim.bo[handle.buf].modifiable then
+  elseif handle.unloaded then
+    return M.reread
+  elseif not api.nvim_get_option_value("modifiable", { buf = buf }) then
     return "this buffer cannot be changed: :set modifiable, then try again"
+  elseif M.place(handle) then
+    return nil -- its text is as it was written
   elseif handle.answer and not M.row(handle, "answer") or H.is_undone(handle) then
     return M.removed
   end
@@ -184,6 +197,21 @@ function M.set_tip(handle, row, col)
   handle.tip = H.mark(handle.buf, row, col, { id = handle.tip })
 end
 
+--- The tip, if the text is still as the last piece has left it.
+---@return parley.Tip?
+function M.place(handle)
+  local tip = handle.tip_place
+  return tip and api.nvim_buf_get_changedtick(handle.buf) == handle.tick and tip or nil
+end
+
+--- Remember the tip behind a piece. Neovim has moved its mark.
+---@param tip parley.Tip
+---@param is_lower boolean whether it is in another row than before
+function M.keep(handle, tip, is_lower)
+  handle.tip_place = tip
+  handle.led = not is_lower and handle.led or nil
+end
+
 --- Cover all rows of the line which says that the reply is unfinished. When the user types there,
 --- the line appears.
 function M.cover(handle, row)
@@ -226,6 +254,7 @@ end
 
 --- Remember where the handle left the cursor, to notice later if the user has moved it.
 function M.set_cursor(handle, row)
+  handle.led = nil
   handle.cursor = H.mark(handle.buf, row, 0, { id = handle.cursor })
 end
 
@@ -243,41 +272,67 @@ end
 
 --- The windows with their cursor on a row, except a window in which the user types, selects, or has
 --- started an operator: Parley must not scroll there or move the cursor.
+---@param row? integer
+---@param accepts? fun(win: integer, at: integer[]): boolean which of them
+---@param below? integer another row that counts
 ---@return integer[]
-function M.at(buf, row)
-  local current, mode = api.nvim_get_current_win(), api.nvim_get_mode().mode
-  return vim.tbl_filter(function(win)
-    return api.nvim_win_get_cursor(win)[1] == row + 1 and (win ~= current or mode == "n")
-  end, vim.fn.win_findbuf(buf))
+function M.at(buf, row, accepts, below)
+  local current, found = api.nvim_get_current_win(), {}
+  for _, win in ipairs(vim.fn.win_findbuf(buf)) do
+    local at = api.nvim_win_get_cursor(win)
+    local is_there = row and (at[1] - 1 == row or at[1] - 1 == below)
+    if is_there and (win ~= current or api.nvim_get_mode().mode == "n") then
+      if not accepts or accepts(win, at) then
+        found[#found + 1] = win
+      end
+    end
+  end
+  return found
 end
 
 --- The windows that follow the tip: those with the cursor at the end of the tip's line (a paragraph
 --- is one line). A window without 'wrap' follows from anywhere on this line, because it may not
 --- show the end. A cursor on the covered line below also counts: the user went to the end of the
 --- chat.
-function M.followers(handle)
-  local row, col = M.row(handle, "tip")
-  local below, covered = M.says_more(handle)
-  local at_tip = vim.tbl_filter(function(win)
-    local at = api.nvim_win_get_cursor(win)[2]
-    if not vim.wo[win].wrap or at >= col then
+---@param tip? parley.Tip if it is known
+function M.followers(handle, tip)
+  local buf, below, covered = handle.buf, nil, nil
+  local row, col = tip and tip.row, tip and tip.col
+  if tip then
+    below = tip.below
+  else
+    row, col = M.row(handle, "tip")
+    below, covered = M.says_more(handle)
+    below = covered and below or nil
+  end
+  return M.at(buf, row, function(win, at)
+    if at[1] - 1 == below or at[2] >= col then
       return true
     end
-    local is_near = col - at < longest_character
-    return is_near
-      and vim.fn.strchars(api.nvim_buf_get_text(handle.buf, row, at, row, col, {})[1], true) == 1
-  end, row and M.at(handle.buf, row) or {})
-  return vim.list_extend(at_tip, covered and M.at(handle.buf, below) or {})
+    local is_near = col - at[2] < longest_character
+    local left = is_near and api.nvim_buf_get_text(buf, row, at[2], row, col, {})[1] or ""
+    return is_near and (#left == 1 or vim.fn.strchars(left, true) == 1)
+      or not api.nvim_get_option_value("wrap", { win = win })
+  end, below)
 end
 
 --- Put the cursors in some windows at the tip, or at the end of the text if its line is removed.
-function M.follow(handle, windows)
-  local row, col = M.row(handle, "tip")
-  row = row and math.min(row, api.nvim_buf_line_count(handle.buf) - 1)
+---@param tip? parley.Tip if it is known
+function M.follow(handle, windows, tip)
+  if #windows == 0 then
+    return
+  end
+  local row, col = tip and tip.row, tip and tip.col
+  if not tip then
+    row, col = M.row(handle, "tip")
+    row = row and math.min(row, api.nvim_buf_line_count(handle.buf) - 1)
+  end
   for _, win in ipairs(row and windows or {}) do
-    api.nvim_win_set_cursor(win, { row + 1, vim.wo[win].wrap and col or 0 })
-    if win == handle.win then
+    local wraps = api.nvim_get_option_value("wrap", { win = win })
+    api.nvim_win_set_cursor(win, { row + 1, wraps and col or 0 })
+    if win == handle.win and handle.led ~= row then
       M.set_cursor(handle, row)
+      handle.led = tip and row or nil
     end
   end
 end

@@ -6,7 +6,7 @@ local known = require("parley.known")
 local rows = require("parley.buffer_rows")
 local longest = 1000 -- the maximum number of lines for Treesitter
 local parse_ms = 150 -- while a reply streams, the shortest time between two parses
-local H = { chats = {}, tame = {}, treesitter = {}, held = {}, slowest = 0 }
+local H = { chats = {}, tame = {}, treesitter = {}, held = {}, timers = {}, slowest = 0 }
 
 -- In Markdown, a model's thinking is a quote; without this, it would be a chat's brightest text.
 H.thinking = [[
@@ -179,21 +179,34 @@ function H.patient(buf, tree)
 end
 
 --- A reply has written text from a row on: parse it soon, together with the pieces that follow,
---- because a parse takes longer than everything else about a piece.
+--- because a parse takes longer than everything else about a piece. The timer is only for the end:
+--- usually, a piece is due to be drawn anyway.
 function M.streamed(buf, row)
-  row = rows.within(buf, row)
-  if H.held[buf] then
-    H.held[buf] = math.min(H.held[buf], row)
+  local held = H.held[buf]
+  if held then
+    held.row = math.min(held.row, row)
+    if vim.uv.now() - held.since >= parse_ms then
+      H.release(buf)
+    end
   elseif H.tame[buf] then
-    H.held[buf] = row
-    vim.defer_fn(function()
-      local first = H.held[buf]
-      H.held[buf] = nil
-      if first and api.nvim_buf_is_loaded(buf) then
-        first = rows.within(buf, first)
-        api.nvim__redraw({ buf = buf, range = { first, -1 }, flush = false })
-      end
-    end, parse_ms)
+    H.held[buf] = { row = row, since = vim.uv.now() }
+    H.timers[buf] = H.timers[buf] or assert(vim.uv.new_timer())
+    H.timers[buf]:start(
+      parse_ms + 30,
+      0,
+      vim.schedule_wrap(function()
+        H.release(buf)
+      end)
+    )
+  end
+end
+
+function H.release(buf)
+  local held = H.held[buf]
+  H.held[buf] = nil
+  if held and api.nvim_buf_is_loaded(buf) then
+    local first = rows.within(buf, held.row)
+    api.nvim__redraw({ buf = buf, range = { first, -1 }, flush = false })
   end
 end
 
@@ -271,6 +284,10 @@ end
 --- Forget a closed chat.
 function M.forget(buf)
   H.chats[buf], H.tame[buf], H.treesitter[buf], H.held[buf] = nil, nil, nil, nil
+  if H.timers[buf] then
+    H.timers[buf]:close()
+    H.timers[buf] = nil
+  end
 end
 
 return M

@@ -15,6 +15,7 @@ local routes = {
   queue_remove = { "queue", "remove" },
   open_stream = { "stream", "open" },
   append = { "stream", "append" },
+  write = { "stream", "write" },
   draw = { "view", "draw" },
   clear = { "view", "clear" },
   pictures = { "pictures", "learn" },

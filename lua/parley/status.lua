@@ -80,14 +80,28 @@ function M.agent(buf, name)
 end
 
 --- Move the line to the moved tip, and keep it visible in windows that follow the tip.
-function M.moved(buf)
+---@param is_there? boolean whether the tip is in the same row as before
+function M.moved(buf, is_there)
   local run = H.running[buf]
-  if run and run.shown then
-    local row = H.draw(buf, run)
-    if row then
-      H.make_room(buf, row)
-    end
+  if not run or not run.shown then
+    return
   end
+  run.moved = vim.uv.now()
+  local is_due = H.turn(run)
+  local row = is_there and not is_due and run.row or H.draw(buf, run)
+  if row then
+    H.make_room(buf, row)
+  end
+end
+
+--- Turn the spinner, if its frame has been shown for long enough.
+---@return boolean has_turned
+function H.turn(run)
+  local is_due = vim.uv.now() - run.turned >= frame_ms
+  if is_due then
+    run.turned, run.frame = vim.uv.now(), run.frame % #frames + 1
+  end
+  return is_due
 end
 
 --- For a status line: the current step, else the waiting calls, else the chat's agent and tokens.
@@ -125,24 +139,27 @@ function H.line(buf)
 end
 
 function H.begin(buf)
-  local run = { timer = assert(vim.uv.new_timer()), since = vim.uv.now(), frame = 0 }
+  local now = vim.uv.now()
+  local run =
+    { timer = assert(vim.uv.new_timer()), since = now, frame = 0, turned = now, moved = 0 }
   H.running[buf] = run
-  run.timer:start(
-    frame_ms,
-    frame_ms,
-    vim.schedule_wrap(function()
-      if H.running[buf] ~= run then
-        return
-      end
-      run.frame = run.frame % #frames + 1
-      if run.shown then
-        H.draw(buf, run)
-      elseif vim.uv.now() - run.step >= patience_ms then
-        run.shown = true
-        M.moved(buf)
-      end
-    end)
-  )
+  local turn = vim.schedule_wrap(function()
+    if H.running[buf] ~= run then
+      return
+    end
+    H.turn(run)
+    if run.shown then
+      H.draw(buf, run)
+    elseif vim.uv.now() - run.step >= patience_ms then
+      run.shown = true
+      M.moved(buf)
+    end
+  end)
+  run.timer:start(frame_ms, frame_ms, function()
+    if vim.uv.now() - run.moved >= frame_ms then -- otherwise, the pieces of a reply turn it
+      turn()
+    end
+  end)
   return run
 end
 
@@ -150,6 +167,7 @@ end
 --- or if a call's row shows the status.
 function H.draw(buf, run)
   local row = H.row(buf, run)
+  run.row = nil
   if not row or require("parley.running").tells(buf) then
     H.erase(buf)
     return nil
@@ -166,6 +184,7 @@ function H.draw(buf, run)
       api.nvim_buf_set_extmark(buf, ns, covered, 0, opts)
       run.drawn = line[1][1]
     end
+    run.row = row
     return row
   end
   run.drawn = nil
@@ -202,23 +221,33 @@ end
 --- it.
 function H.make_room(buf, row)
   local mode = api.nvim_get_mode().mode
+  local current = api.nvim_get_current_win()
   for _, win in ipairs((mode == "n" or mode == "i") and require("parley.handle").at(buf, row) or {}) do
-    api.nvim_win_call(win, function()
-      local line = vim.fn.winline()
-      local missing = math.min(line + H.rows_on(win, row) - vim.fn.winheight(win), line - 1)
-      if missing > 0 then
-        vim.cmd.normal({ missing .. vim.keycode("<C-e>"), bang = true })
-      end
-    end)
+    if win == current then
+      H.scroll(win, row)
+    else
+      api.nvim_win_call(win, function()
+        H.scroll(win, row)
+      end)
+    end
+  end
+end
+
+--- Scroll the current window if it ends at the cursor's line.
+function H.scroll(win, row)
+  local line = vim.fn.winline()
+  local missing = math.min(line + H.rows_on(win, row) - vim.fn.winheight(win), line - 1)
+  if missing > 0 then
+    vim.cmd.normal({ missing .. vim.keycode("<C-e>"), bang = true })
   end
 end
 
 --- How many rows of the cursor's line the current window shows, from the cursor's row on.
 function H.rows_on(win, row)
   if
-    vim.fn.foldclosed(row + 1) ~= -1
+    vim.fn.col(".") + 1 >= vim.fn.col("$")
+    or vim.fn.foldclosed(row + 1) ~= -1
     or not vim.wo[win].wrap
-    or vim.fn.col(".") + 1 >= vim.fn.col("$")
   then
     return 1
   end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pynvim
 import pytest
 
 from parley.engine import REMOVED
@@ -12,6 +13,22 @@ from tests.nvim.harness import Child
 
 TEXT = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
 ANSWER = 2
+COUNT_TIMERS = """
+local handle, pieces = ...
+local host, defer, timers = require('parley.host'), vim.defer_fn, 0
+_G.mentioned, _G.mention = {}, host.mention
+function host.mention(what) table.insert(_G.mentioned, what) end
+vim.defer_fn = function(...)
+  timers = timers + 1
+  return defer(...)
+end
+for _ = 1, pieces do
+  require('parley.stream').append(handle, 'word ', false)
+  vim.cmd('doautocmd TextChanged')
+end
+vim.defer_fn = defer
+return timers
+"""
 COUNT_MARKS = """
 local set, ns = vim.api.nvim_buf_set_extmark, vim.api.nvim_create_namespace('parley.status')
 _G.marks, _G.set_extmark = 0, set
@@ -19,6 +36,10 @@ function vim.api.nvim_buf_set_extmark(buf, of, ...)
   _G.marks = _G.marks + (of == ns and 1 or 0)
   return set(buf, of, ...)
 end
+"""
+FAILING = """
+_G.set_text = vim.api.nvim_buf_set_text
+vim.api.nvim_buf_set_text = function() error('out of luck') end
 """
 SLOW_SCREEN = """
 local ms = ...
@@ -223,6 +244,29 @@ def test_undoing_a_piece_ends_the_turn_but_undoing_the_users_text_does_not(plain
     assert plain.lines() == ["\U0001f4ac: askmine", *TEXT[1:], "one two"]
 
 
+def test_after_a_piece_without_an_answer_fails_nothing_is_written_until_the_host_learns_it(
+    plain: Child,
+) -> None:
+    handle = streaming(plain)
+    remote(plain, "write", handle, "one", True)
+    plain.lua(FAILING)
+    remote(plain, "write", handle, " two", False)
+    plain.lua("vim.api.nvim_buf_set_text = _G.set_text")
+    remote(plain, "write", handle, " three", False)
+    assert plain.lines()[-1] == "one"
+    with pytest.raises(pynvim.NvimError, match="out of luck"):
+        append(plain, handle, "")
+    assert plain.lines()[-1] == "one"
+
+
+def test_a_piece_without_an_answer_for_a_lost_handle_is_not_written(plain: Child) -> None:
+    handle = streaming(plain)
+    remote(plain, "close", handle)
+    remote(plain, "write", handle, "one", True)
+    assert plain.lines() == [*TEXT, ""]
+    assert "gone" in append(plain, handle, "")
+
+
 @pytest.mark.parametrize("taking", ["bwipeout!", "bunload!", "bdelete!"])
 def test_a_closed_buffer_ends_the_turn_and_no_other_buffer_is_written(
     plain: Child, taking: str
@@ -395,6 +439,14 @@ def test_the_host_learns_how_long_the_last_drawing_of_a_reply_took(plain: Child)
     draw_slowly()
     remote(plain, "open_stream", handle, tick(plain), [], ANSWER, len(TEXT), STARTS)
     assert append(plain, handle, " four")[0] < ms
+
+
+def test_the_pieces_of_a_reply_share_the_timer_after_which_the_host_looks(plain: Child) -> None:
+    handle = streaming(plain)
+    assert plain.lua(COUNT_TIMERS, handle, 40) <= 1
+    plain.until(lambda: plain.lua("return _G.mentioned"), "the change is told to the host")
+    plain.lua("require('parley.host').mention = _G.mention")
+    assert plain.lua("return _G.mentioned") == ["changed"]
 
 
 def test_the_status_below_a_stream_is_drawn_again_only_if_its_text_changes(plain: Child) -> None:

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from parley.nvim import stream
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
-from parley.nvim.stream import DUTY, FRAME_S, GATHER_S, MOST_AT_ONCE, BufferStream, pieces
+from parley.nvim.stream import (
+    DUTY,
+    FRAME_S,
+    GATHER_S,
+    MOST_AT_ONCE,
+    UNANSWERED,
+    BufferStream,
+    pieces,
+)
 from tests.fake_time import run
 from tests.nvim.harness import Child
 from tests.nvim.test_edit import append, streaming
@@ -29,12 +37,19 @@ class ListEditor(list[str]):
         super().__init__()
         self.loop = loop
         self.times = list[float]()
+        self.requests = list[str]()
+        """The names of the requests, of which only "append" is answered."""
         self._cost_ms = cost_ms
 
     async def ask(self, *question: Any, heed: Callable[[Any], None]) -> list[float]:
-        self.append(question[2])
-        self.times.append(self.loop.time())
+        self.send(*question)
         return [self._cost_ms, 0]
+
+    def send(self, *question: Any) -> None:
+        self.requests.append(question[0])
+        if question[2]:
+            self.append(question[2])
+            self.times.append(self.loop.time())
 
 
 def bounded(text: str, at_once: int, of_a_line: int) -> list[str]:
@@ -99,6 +114,15 @@ def test_a_slow_screen_receives_larger_pieces() -> None:
     asked, _ = run(written_at([0.01] * 200, slow_ms))
     between = [after - before for before, after in pairwise(asked.times)]
     assert min(between) >= DUTY * slow_ms / 1000 - 1e-6
+    assert set(asked.requests) == {"append"}
+
+
+def test_most_pieces_need_no_answer_but_all_are_answered_for_at_the_end() -> None:
+    asked, _ = run(written_at([0.01] * 200))
+    assert len(asked) / asked.requests.count("append") > UNANSWERED - 1
+    unanswered = "".join("x" if name == "write" else " " for name in asked.requests).split()
+    assert max(map(len, unanswered)) == UNANSWERED
+    assert asked.requests[-1] == "append"
 
 
 @pytest.mark.parametrize(
@@ -119,16 +143,18 @@ async def test_a_piece_overtakes_only_what_neither_reads_nor_changes_text(
         loop = asyncio.get_running_loop()
 
         def exec_lua(self, _: str, first: Any, *more: Any, **options: Any) -> list[int]:
-            sent.append([name for name, *_ in first] if options else first)
+            sent.append(first if isinstance(first, str) else [name for name, *_ in first])
             return [0, 0]
 
     editor = Editor(cast(Any, Nvim()))
     for name in told:
         editor.tell(name, 1)
+    editor.send("write", 1, "text", True)
     await editor.ask("append", 1, "text", True)
-    assert sent == (["append"] if is_overtaken else [told, "append"])
+    overtaking = ["write", "append"]
+    assert sent == (overtaking if is_overtaken else [told, *overtaking])
     await editor.ask("read", 1)
-    assert sent == [*(["append", told] if is_overtaken else [told, "append"]), "read"]
+    assert sent == [*([*overtaking, told] if is_overtaken else [told, *overtaking]), "read"]
 
 
 @given(st.text("ab\n\\", max_size=200))

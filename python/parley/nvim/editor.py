@@ -37,6 +37,7 @@ No string has more than one line. Hidden characters would do harm: Vim's functio
 with a NUL into a Blob, functions that set lines reject line breaks, and control characters in an
 input's default are keys (CTRL-R = evaluates the text after it).
 """
+_PIECES = frozenset({"append", "write"})
 _BESIDE_TEXT = frozenset({"status", "clear", "usage", "waiting"})
 """Functions that a piece of a reply may overtake, because they neither read nor change text."""
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\t": "\\t"})
@@ -64,8 +65,7 @@ class Editor:
         cancelled. Never set a time limit, because Neovim does not reply while the user is in the
         middle of a command.
         """
-        if name != "append" or any(call[0] not in _BESIDE_TEXT for call in self._untold):
-            self._tell_now()
+        self._tell_before(name)
         answer = self.loop.create_future()
 
         def body() -> None:
@@ -90,6 +90,15 @@ class Editor:
         if not self._untold:
             self.loop.call_later(LATER_S, self._tell_now)
         self._untold.append([name, *shown_arguments(name, arguments)])
+
+    def send(self, name: str, *arguments: Any) -> None:
+        """Call a function in Lua's `remote` now. Its value is ignored, and it must not fail."""
+        self._tell_before(name)
+        self._nvim.exec_lua(_ASK, name, *shown_arguments(name, arguments), async_=True)
+
+    def _tell_before(self, name: str) -> None:
+        if name not in _PIECES or any(call[0] not in _BESIDE_TEXT for call in self._untold):
+            self._tell_now()
 
     def _tell_now(self) -> None:
         if self._untold:

@@ -19,10 +19,18 @@ from parley.errors import GoneError
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import Mirror
 
-FRAME_S = 0.016
+FRAME_S = 0.018
 GATHER_S = 0.012
 """How long text that may be written waits for more text, which may be 10 ms away."""
 SLOWEST_S = 0.25
+UNANSWERED = 7
+"""How many pieces may follow each other without an answer, which costs this process as much as a
+piece.
+"""
+FAST_MS = 3.0
+SMALL = 2_000
+"""Only a piece of at most this many characters needs no answer, if the last ones took Neovim at most
+`FAST_MS`."""
 PER_LINE_S = 0.00005
 """Added for each line, because long buffers take longer to highlight."""
 DUTY = 3
@@ -53,6 +61,9 @@ class BufferStream:
         self._failure: Exception | None = None
         self._next = 0.0
         """When the next piece may be written."""
+        self._cost_ms, self._lines = SLOWEST_S * 1000, 0
+        """What the last answer said."""
+        self._unanswered = 0
         self._newline = "\n"
         self._fresh = True
         self._place: Callable[[], Awaitable[None]] | None = None
@@ -75,6 +86,8 @@ class BufferStream:
             while self._pending:
                 await self._pause()
                 await self._flush()
+            if self._unanswered:
+                await self._ask("")
         if self._failure:
             raise self._failure
 
@@ -108,7 +121,19 @@ class BufferStream:
 
     def _write(self) -> None:
         self._wait_no_longer()
-        self._task = self._editor.loop.create_task(self._run())
+        if self._needs_answer():
+            self._task = self._editor.loop.create_task(self._run())
+        else:
+            self._send(self._batch())
+
+    def _needs_answer(self) -> bool:
+        return (
+            self._unanswered >= UNANSWERED
+            or self._cost_ms > FAST_MS
+            or self._place is not None
+            or self._turn.locked()
+            or sum(map(len, self._pending)) > SMALL
+        )
 
     def _wait_no_longer(self) -> None:
         if self._timer:
@@ -136,19 +161,36 @@ class BufferStream:
         text = self._batch()
         if not text:
             return
+        await self._ask(text)
+
+    async def _ask(self, text: str) -> None:
+        """Write a piece, and wait until it and the ones before it are in the buffer."""
         start = self._editor.loop.time()
-        piece = text.replace("\n", self._newline)
         reply = await self._editor.ask(
-            "append", self._handle, piece, self._fresh, heed=lambda _: self._mirror.expire()
+            "append", *self._piece(text), heed=lambda _: self._mirror.expire()
         )
         if isinstance(reply, dict):
             raise GoneError(reply["gone"])
-        cost_ms, lines = reply
-        self._fresh = text.endswith("\n")
-        interval = min(max(FRAME_S, lines * PER_LINE_S), SLOWEST_S)
+        (self._cost_ms, self._lines), self._unanswered = reply, 0
+        self._plan_next(text, start)
+
+    def _send(self, text: str) -> None:
+        """Write a piece without waiting."""
+        self._mirror.expire()
+        self._editor.send("write", *self._piece(text))
+        self._unanswered += 1
+        self._plan_next(text, self._editor.loop.time())
+
+    def _piece(self, text: str) -> tuple[int, str, bool]:
+        return self._handle, text.replace("\n", self._newline), self._fresh
+
+    def _plan_next(self, text: str, start: float) -> None:
+        """Decide when the next piece may be written."""
+        self._fresh = text.endswith("\n") if text else self._fresh
+        interval = min(max(FRAME_S, self._lines * PER_LINE_S), SLOWEST_S)
         # A frame without a piece may be made up for, but only one.
         frame = max(self._next, start - interval) + interval
-        self._next = max(frame, self._editor.loop.time() + DUTY * cost_ms / 1000)
+        self._next = max(frame, self._editor.loop.time() + DUTY * self._cost_ms / 1000)
 
     def _batch(self) -> str:
         """The text of the next request."""
