@@ -29,8 +29,8 @@ function H.apart(places)
 end
 
 --- Whether a function is Neovim's own. A plugin may have replaced it, perhaps by a callable table,
---- like nvim-notify. A built-in function's source has no folder (0.11), or there is no source
---- (0.12).
+--- like nvim-notify. A built-in function's source has no folder (0.11, and 0.13 without the `@`), or
+--- there is no source (0.12).
 ---@param func any
 ---@return boolean
 function M.is_builtin(func)
@@ -38,7 +38,7 @@ function M.is_builtin(func)
     return false
   end
   local source = debug.getinfo(func, "S").source
-  local is_inside = source:find("^@vim/") or source:find("^=?%?$")
+  local is_inside = source:find("^@?vim/") or source:find("^=?%?$")
   return is_inside ~= nil or vim.startswith(source, "@" .. vim.env.VIMRUNTIME)
 end
 

@@ -116,6 +116,23 @@ def test_one_message_takes_one_row_and_its_colour_even_if_it_comes_twice_at_once
         assert nvim.messages().count("alone") == 1
 
 
+@pytest.mark.parametrize(
+    ("source", "is_neovims"),
+    [
+        ("@vim/_editor.lua", True),  # Neovim 0.10 and 0.11
+        ("=?", True),  # 0.12
+        ("vim/_core/editor", True),  # 0.13
+        ("@/home/me/pack/vim/notify.lua", False),
+        ("@vimrc.lua", False),
+    ],
+)
+def test_the_functions_of_each_neovim_are_its_own(
+    plain: Child, source: str, is_neovims: bool
+) -> None:
+    code = "return require('parley.plugins').is_builtin(load('return 1', ...))"
+    assert plain.lua(code, source) is is_neovims
+
+
 def test_a_message_plugin_that_is_a_callable_table_gets_them(plain: Child) -> None:
     """Like nvim-notify's `vim.notify = require("notify")`."""
     plain.lua("""
