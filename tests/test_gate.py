@@ -70,7 +70,7 @@ def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:
     assert {"make test", "make guests", "make neovims"} <= set(lines)
     assert any(line.startswith("make slow ") for line in lines)
     assert any(line.startswith(".ci/wheels ") for line in lines)
-    assert {"PARLEY_BRANCHES=1 .ci/pythons 3.13", ".ci/pythons 3.14"} <= set(lines)
+    assert "PARLEY_BRANCHES=1 .ci/pythons 3.14" in lines
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -82,11 +82,14 @@ def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProces
 def alone(
     script: str, folder: Path, scripts: dict[str, str], **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """A script from `.ci`, copied into a folder, with only these scripts on the PATH."""
+    """A script from `.ci`, copied into a folder with `.ci/debian`, with only these scripts on the
+    PATH.
+    """
     for name in (".ci", "bin", ".venv/bin"):
         (folder / name).mkdir(parents=True)
-    shutil.copy(ROOT / ".ci" / script, folder / ".ci")
-    for name in ("bash", "dirname", "mkdir", "chmod"):
+    for name in (script, "debian"):
+        shutil.copy(ROOT / ".ci" / name, folder / ".ci")
+    for name in ("bash", "dirname", "mkdir", "chmod", "rm"):
         (folder / "bin" / name).symlink_to(str(shutil.which(name)))
     for name, text in scripts.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
@@ -100,7 +103,10 @@ def test_a_python_that_does_not_run_is_named_and_skipped(tmp_path: Path) -> None
     ran = pythons(tmp_path, {"bin/python3.12": "exit 127"})
     assert ran.returncode == 0, ran.stderr
     assert f"Python 3.12: {tmp_path}/bin/python3.12 is skipped" in ran.stdout
-    assert "Not tested, because not installed: Python 3.12 3.13 3.14\n" in ran.stdout
+    assert (
+        "python3.12 can be unpacked from Debian sid, but this system has no apt-get" in ran.stderr
+    )
+    assert ran.stdout.endswith("because neither installed nor unpacked: Python 3.12 3.13 3.14\n")
 
 
 def test_a_python_without_its_packages_fails_the_gate_and_the_next_is_tested(
