@@ -3,8 +3,10 @@ that runs already."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,10 @@ from parley.session import Session
 from parley.settings.load import load_settings
 from parley.settings.read import read_settings
 from parley.settings.values import Settings
+from parley.storage.changed_files import ChangedFiles
+from parley.storage.ledger import LedgerFile
+from parley.workspace.change_tools import CallOrigin
+from tests.child_processes import until
 from tests.ledgers import open_ledger
 from tests.model_servers import ModelServer, openai
 from tests.workspace.trees import work_tree
@@ -109,6 +115,24 @@ async def test_the_workspace_is_offered_in_a_work_tree_and_follows_the_folder(
     assert app.project() == str(tmp_path)
     assert app.workspace.root.reason == "the working directory is not in a Git work tree"
     await app.close()
+
+
+async def test_the_changes_of_a_command_that_runs_at_the_end_are_recorded(tmp_path: Path) -> None:
+    root, ledger = work_tree(tmp_path / "root", {"a.txt": "one\n"}), tmp_path / "ledger.db"
+    environ = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    app = App(Settings(), environ, LedgerFile(ledger), folder=lambda: root)
+    work = app.workspace.tools()
+    assert work is not None
+    assert work.command is not None
+    recorder = work.recorder(CallOrigin(str(tmp_path / "chat.md"), "c1", ""))
+    command = "echo two > a.txt; sleep 60"
+    running = asyncio.ensure_future(work.command.run(command, ".", 0, recorder, None))
+    await until(lambda: (root / "a.txt").read_text() == "two\n")
+    running.cancel()
+    await app.close()
+    with closing(LedgerFile(ledger)) as after:
+        (change,) = ChangedFiles(after, str(tmp_path / "chat.md")).all()
+    assert (change.path, change.state) == (root / "a.txt", "done")
 
 
 @pytest.mark.parametrize("agent", ["Demo", "Claude"])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from parley.tools.catalogue import Tool
     from parley.workspace.boundary import Boundary
     from parley.workspace.change_tools import CallOrigin
+    from parley.workspace.command_tool import RunningCommands
     from parley.workspace.editor_code import EditorCode
     from parley.workspace.sandbox import Sandbox
     from parley.workspace.toolbox import Workspace
@@ -59,6 +60,7 @@ class AppWorkspace:
         self._settings = WorkspaceSettings()
         self._reaper = Reaper()
         self._sandbox: Sandbox | None = None
+        self._running: RunningCommands | None = None
 
     def use(
         self, files: EditorFiles, code: EditorCode | None, ledger: Callable[[], LedgerFile]
@@ -127,10 +129,11 @@ class AppWorkspace:
         return Boundary(root, [own], [settings])
 
     def _workspace(self, root: Path) -> Workspace:
-        from parley.workspace.command_tool import CommandTool
+        from parley.workspace.command_tool import CommandTool, RunningCommands
         from parley.workspace.toolbox import Workspace
 
-        command = CommandTool(self._commands(root), self._environ)
+        self._running = self._running or RunningCommands()
+        command = CommandTool(self._commands(root), self._environ, self._running)
         return Workspace(
             self._around(root),
             self.files,
@@ -164,5 +167,7 @@ class AppWorkspace:
         return CallRecorder(changes, self.checkpoints, origin.call)
 
     async def close(self) -> None:
-        """End the commands that still run."""
+        """End the commands that still run, and record their changes."""
+        if self._running:
+            await self._running.close()
         await self._reaper.close()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from parley.errors import ParleyError
 from parley.frozen import frozen
@@ -18,8 +19,8 @@ MOST_TIMEOUT_S = 3600.0
 TIMEOUT_S = 120.0
 """The time limit of a command whose call names none."""
 _MOST_NAMED = 20
-_RUNNING = set[asyncio.Task[tuple[str, str]]]()
-"""The commands that run: a caller that was cancelled does not wait for their records."""
+_CLOSE_S = 3.0
+"""How long the end of a process waits for the records of commands."""
 
 
 class CommandRecorder(Protocol):
@@ -30,12 +31,42 @@ class CommandRecorder(Protocol):
         ...
 
 
+class RunningCommands:
+    """The commands that run in a process. A caller that was cancelled does not wait for the end of
+    its command, nor for the record of the command's changes."""
+
+    def __init__(self) -> None:
+        self._watches = dict[asyncio.Task[tuple[str, str]], CommandWatch]()
+
+    def start(
+        self, work: Coroutine[Any, Any, tuple[str, str]], watch: CommandWatch
+    ) -> asyncio.Task[tuple[str, str]]:
+        """Start the work of a command, which `watch` can end."""
+        running = asyncio.ensure_future(work)
+        self._watches[running] = watch
+        running.add_done_callback(self._forget)
+        return running
+
+    def _forget(self, running: asyncio.Task[tuple[str, str]]) -> None:
+        del self._watches[running]
+        if not running.cancelled():
+            running.exception()  # the caller reports it, unless it was cancelled
+
+    async def close(self) -> None:
+        """End all commands, and wait, for a limited time, until their changes are recorded."""
+        for watch in self._watches.values():
+            watch.stop.set()
+        if self._watches:
+            await asyncio.wait(list(self._watches), timeout=_CLOSE_S)
+
+
 @frozen
 class CommandTool:
     """Runs commands in one root."""
 
     commands: Commands
     environ: Mapping[str, str]
+    running: RunningCommands = field(default_factory=RunningCommands)
 
     async def run(
         self,
@@ -54,11 +85,8 @@ class CommandTool:
         """
         watch = watch or CommandWatch()
         work = self._run(command, directory, timeout_s, recorder, on_output, watch)
-        running = asyncio.ensure_future(work)
-        _RUNNING.add(running)
-        running.add_done_callback(_forget)
         try:
-            return await asyncio.shield(running)
+            return await asyncio.shield(self.running.start(work, watch))
         except asyncio.CancelledError:
             watch.stop.set()
             raise
@@ -116,12 +144,6 @@ class CommandTool:
         names = ", ".join(change.path for change in made[:_MOST_NAMED])
         more = f" and {len(made) - _MOST_NAMED} more" if len(made) > _MOST_NAMED else ""
         return f"(it changed {counted(len(made), 'file')}: {names}{more})" if made else ""
-
-
-def _forget(running: asyncio.Task[tuple[str, str]]) -> None:
-    _RUNNING.discard(running)
-    if not running.cancelled():
-        running.exception()  # the caller reports it, unless it was cancelled
 
 
 def _head(result: CommandResult, limit: float) -> str:
