@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from parley.acp import agent_pipe, agent_session
 from parley.acp.agent_pipe import MOST_A_SECOND, AgentPipe
-from parley.acp.agent_session import MOST_PERMISSIONS
+from parley.acp.agent_session import MOST_PERMISSIONS, UNASKED
 from parley.errors import ModelError
-from parley.models.events import Finished
+from parley.models.events import Finished, Ran, RanResult
 from tests.acp.agent_runs import CHAT, AgentRun, calls, running, said
-from tests.acp.test_agent_processes import QUESTION, RUN, ask
+from tests.acp.test_agent_processes import QUESTION, RUN, ask, with_results
 from tests.models.test_agent_records import JSON
+
+UNASKED_AND_GONE = f"{UNASKED}\ngone"
 
 
 class Writer:
@@ -188,10 +190,32 @@ async def test_a_call_that_ran_without_waiting_says_so(tmp_path: Path, is_declin
         async with asyncio.timeout(5):
             while not session._early:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        outcome = await agents.call(CHAT, call.call.id)
-        assert (
-            outcome.text == "The agent ran this call without waiting for the user's choice.\ngone"
-        )
+        if not is_declined:
+            assert (await agents.call(CHAT, call.call.id)).text == UNASKED_AND_GONE
+            return
+        agents.dismiss(CHAT, {call.call.id: "no"})
+        text = with_results(f"{QUESTION}\n🤖:[A]\n\nx\n", call)
+        stream = agents.stream(run.provider, run.request(text), CHAT, tmp_path)
+        began, result = await anext(stream), await anext(stream)
+        assert isinstance(began, Ran)
+        assert isinstance(result, RanResult)
+        assert result.outcome.text == UNASKED_AND_GONE
+
+
+async def test_a_call_that_ran_without_waiting_at_the_end_of_the_turn_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_session, "TOGETHER_S", 0.3)  # the turn ends before the call is shown
+    ran = {"sessionUpdate": "tool_call_update", "toolCallId": "t2", "status": "completed",
+           "rawOutput": "gone"}  # fmt: skip
+    line = permission("s", options=[{"kind": "allow_once", "optionId": "yes"}])
+    steps = [{"raw": line}, {"update": ran}]
+    run = AgentRun(tmp_path, {"prompts": [steps], "session/new": {"sessionId": "s"}})
+    async with running(run) as agents:
+        events = await run.reply(agents, QUESTION)
+    assert calls(events) == []
+    results = [event for event in events if isinstance(event, RanResult)]
+    assert [each.outcome.text for each in results] == [UNASKED_AND_GONE]
 
 
 async def test_an_agent_that_writes_only_junk_is_an_error(tmp_path: Path) -> None:

@@ -341,6 +341,9 @@ class AgentSession:
     def _withdraw(self) -> None:
         """Cancel the permissions that wait, and end the waits for outcomes."""
         waiting, self._waiting = self._waiting, {}
+        for call_id in self._new:  # no reply will contain these calls
+            if early := self._early.pop(call_id, None):
+                self._report(waiting[call_id].call, early)
         for permission in waiting.values():
             permission.cancel()
         self._new = []
@@ -500,9 +503,13 @@ class AgentSession:
             if permission:
                 permission.reject(why)
                 self._was_declined = True
-            if permission and early:  # it ran all the same, so the file says so
-                ran = replace(permission.call, id=self._next_id())
-                self._put({RAN: RanByAgent(ran, early)}, len(early.text))
+            if permission and early:
+                self._report(permission.call, early)
+
+    def _report(self, call: ToolCall, early: Outcome) -> None:
+        """Let the file say that a call ran although the user did not allow it."""
+        ran = replace(call, id=self._next_id())
+        self._put({RAN: RanByAgent(ran, early)}, len(early.text))
 
     async def serve(
         self, call_id: str, work: Callable[[ClientRequest], Awaitable[Outcome | AgentTerminal]]
