@@ -5,6 +5,7 @@ from __future__ import annotations
 COVERED_BY = {
     "acp/agent_process": "acp/test_agent_processes.py",
     "acp/client_request": "runtime/test_workspace_client.py",
+    "acp/session_options": "acp/test_agent_session.py",
     "acp/terminals": "runtime/test_command_terminal.py",
     "acp/permission_request": "acp/test_agent_processes.py",
     "bounded_files": "storage/test_trust.py",

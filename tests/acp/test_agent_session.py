@@ -188,9 +188,9 @@ async def test_the_agents_commands_are_known(tmp_path: Path) -> None:
     async with running(run) as agents:
         await run.reply(agents, QUESTION)
         session: AgentSession = agents._sessions[CHAT]
-        assert [each.word for each in session.offer.commands] == ["review"]
+        assert [each.word for each in session.options.offer.commands] == ["review"]
         session.update({"sessionUpdate": "available_commands_update"})
-        assert not session.offer.commands
+        assert not session.options.offer.commands
 
 
 def test_a_picture_is_sent_to_an_agent_that_takes_pictures() -> None:

@@ -114,8 +114,10 @@ class AgentProcesses:
                 yield Aside(_NEW_SESSION.format(provider.name))
             from parley.models.agent_modes import is_asking_mode
 
-            if not is_asking_mode(session.process.name, session.mode):
-                yield Aside(f"{provider.name} works in the mode {one_line(session.mode, 60)}")
+            if not is_asking_mode(session.process.name, session.options.mode):
+                yield Aside(
+                    f"{provider.name} works in the mode {one_line(session.options.mode, 60)}"
+                )
             images = session.process.capabilities.get("promptCapabilities")
             has_pictures = isinstance(images, dict) and images.get("image") is True
             session.question = conversation_digest(_to_question(turns))
@@ -135,8 +137,12 @@ class AgentProcesses:
         """The modes, models and commands that an agent offers in a chat, as far as they are
         known."""
         session = self._sessions.get(chat)
-        if session and session.process.provider == provider and session.offer != AgentOffer():
-            return session.offer
+        if (
+            session
+            and session.process.provider == provider
+            and session.options.offer != AgentOffer()
+        ):
+            return session.options.offer
         if provider.command not in self._offers:
             known = self._offer_hints.get("\n".join(provider.command))
             self._offers[provider.command] = offer_of(known)
@@ -165,10 +171,10 @@ class AgentProcesses:
             else:
                 self._sessions[chat] = session
         self._note_offer(session)
-        return session.offer
+        return session.options.offer
 
     def _note_offer(self, session: AgentSession) -> None:
-        command, offer = session.process.provider.command, session.offer
+        command, offer = session.process.provider.command, session.options.offer
         self._offers[command], key = offer, "\n".join(command)
         if self._offer_hints.get(key) != (hint := offer.hint()):
             self._offer_hints.put(key, hint)
@@ -326,7 +332,7 @@ class AgentProcesses:
     def mode(self, chat: str) -> str:
         """The mode of a chat's session; "" if the agent has no modes."""
         session = self._sessions.get(chat)
-        return session.mode if session else ""
+        return session.options.mode if session else ""
 
     async def close(self) -> None:
         """End all agents; their permissions are cancelled."""
@@ -395,8 +401,8 @@ def _wants_search(request: Request) -> bool:
 
 async def _prepare(session: AgentSession, request: Request) -> None:
     """Give a session the request's model and mode. Raises ModelError."""
-    await session.set_model(_chosen_model(request))
-    await session.set_mode(request.mode)
+    await session.options.set_model(_chosen_model(request))
+    await session.options.set_mode(request.mode)
 
 
 def _chosen_model(request: Request) -> str:

@@ -18,21 +18,13 @@ from typing import Any
 from parley.acp.agent_process import AgentProcess
 from parley.acp.client_request import AgentTerminal, ClientRequest, RefusedRequest
 from parley.acp.permission_request import CANCELLED, PermissionRequest
+from parley.acp.session_options import SessionOptions
 from parley.acp.session_requests import SessionRequests
 from parley.chat.transcript import ToolCall
 from parley.errors import ModelError
 from parley.models.acp import CALLS, DECLINED, RAN, STOP, UPDATE, ConversationDigest, Decoder
-from parley.models.agent_modes import (
-    ModeState,
-    mode_state,
-    model_state,
-    wanted_mode,
-    wanted_model,
-)
-from parley.models.agent_offers import AgentOffer
 from parley.models.agent_records import AgentRecords, AskedCallEnded, RanByAgent, size_of
 from parley.models.events import Event, Finished, joined
-from parley.text import one_line
 from parley.tools.agent_calls import NOT_AWAITED, with_existing
 from parley.tools.client_calls import ApprovedChange, ApprovedCommand
 from parley.tools.passed_servers import PassedServers
@@ -52,7 +44,6 @@ ends; earlier, the agent may still ask."""
 SILENT_S = 1800.0
 """The time limit for an agent that sends nothing during its turn."""
 CANCEL_S = 10.0
-_MOST_MODE_CHANGES = 5
 
 NOT_ONCE = (
     "The agent offers no way to allow only this call, so this call was cancelled and did not run."
@@ -73,27 +64,19 @@ class AgentSession:
         self.process = process
         self.digest = ""
         """The digest of the conversation that the agent knows; "" if that is unknown."""
-        self.modes = ModeState()
         self.servers = PassedServers()
         """The MCP servers that the agent may start itself."""
-        self.offer = AgentOffer()
-        """The modes, models and commands that the agent offers."""
         self.question = ""
         """The digest of the conversation up to the open prompt's question."""
         self.asked_calls: frozenset[str] = frozenset()
         """The calls that ended the last reply."""
-        self.is_replaying = False
+        self.options = SessionOptions(process, lambda: self.is_open)
         self.requests = SessionRequests(process, next_id)
         self._commands = set[str]()
         """The calls whose commands run in terminals."""
-        self._models = ModeState()
-        self._first_model = ""
-        """The model that the agent chose itself."""
-        self._mode = ""
-        self._mode_changes = 0
         self._next_id = next_id
         self._max_bytes = max_bytes
-        self._records = AgentRecords(next_id, max_bytes, self.requests.terminals.text)
+        self._records = self._no_records()
         self._queue: deque[tuple[Mapping[str, Any], int]] = deque()
         self._queued = 0
         self._waiting: dict[str, PermissionRequest | ClientRequest] = {}
@@ -107,7 +90,9 @@ class AgentSession:
         self._news = asyncio.Event()
         self._heard_at = 0.0
         """When the agent last sent a message about this session, on the loop's clock."""
-        self._restoring = set[asyncio.Task[None]]()
+
+    def _no_records(self) -> AgentRecords:
+        return AgentRecords(self._next_id, self._max_bytes, self.requests.terminals.text)
 
     # --- The session ------------------------------------------------------------------------------
 
@@ -119,8 +104,7 @@ class AgentSession:
             return True
         response = await self.process.request("session/new", self._place())
         self._begin(response.get("sessionId") if isinstance(response, dict) else None)
-        self._note_state(response)
-        self._first_model = self._models.current
+        self.options.begin(self.id, response)
         return False
 
     async def _reopened(self, known: str) -> bool:
@@ -130,7 +114,6 @@ class AgentSession:
         if not can_resume and capabilities.get("loadSession") is not True:
             return False
         self._begin(known)
-        self.is_replaying = True
         try:
             response = await self.process.request(
                 "session/resume" if can_resume else "session/load",
@@ -142,23 +125,8 @@ class AgentSession:
             if isinstance(error, ModelError) and not self.process.is_over:
                 return False
             raise
-        finally:
-            self.is_replaying = False
-        self._note_state(response)
-        self._first_model = self._models.current
+        self.options.begin(self.id, response)
         return True
-
-    def _note_state(self, response: Any) -> None:
-        """Note the modes and models in a response."""
-        self.modes, self._models = mode_state(response), model_state(response)
-        self.offer = self.offer.with_state(response)
-
-    def _note_options(self, response: Any) -> None:
-        """Note the options after a change; modes and models that are not options stay unchanged."""
-        modes, models = mode_state(response), model_state(response)
-        self.modes = modes if modes.option or self.modes.option else self.modes
-        self._models = models if models.option or self._models.option else self._models
-        self.offer = self.offer.with_state(response)
 
     def _place(self) -> dict[str, Any]:
         servers, _ = self.servers.accepted(self.process.capabilities)
@@ -173,56 +141,6 @@ class AgentSession:
         self.id = session_id
         self.process.sessions[session_id] = self
 
-    async def set_model(self, chosen: str) -> None:
-        """Give the session the user's model, else the agent's own. Raises ModelError."""
-        state = self._models
-        model = wanted_model(state, self._first_model, chosen)
-        if not model or model == state.current:
-            return
-        if not state.option:
-            await self.process.request(
-                "session/set_model", {"sessionId": self.id, "modelId": model}
-            )
-            self._models = ModeState(model, state.available)
-            return
-        params = {"sessionId": self.id, "configId": state.option, "value": model}
-        self._note_options(await self.process.request("session/set_config_option", params))
-        if self._models.current != model:
-            raise ModelError(
-                f"the agent did not switch to the model {one_line(model, 60)}, so no prompt was sent. "
-                "Choose another model",
-                reason="the model was not set",
-            )
-
-    async def set_mode(self, chosen: str) -> None:
-        """Switch the session to the user's mode, else to the mode that asks. Raises ModelError."""
-        wanted = wanted_mode(self.process.name, self.modes, chosen)
-        self._mode, self._mode_changes = wanted, 0
-        if wanted and wanted != self.modes.current:
-            await self._change_mode(wanted)
-
-    async def _change_mode(self, mode: str) -> None:
-        state = self.modes
-        if state.option:
-            params = {"sessionId": self.id, "configId": state.option, "value": mode}
-            response = await self.process.request("session/set_config_option", params)
-            self._note_options(response)
-            if self.modes.current != mode:
-                shown = one_line(mode, 60)
-                raise ModelError(
-                    f"the agent did not switch to the mode {shown}, so no prompt was sent. Ask again, or "
-                    "set another mode in the chat's front matter",
-                    reason="the mode was not set",
-                )
-            return
-        await self.process.request("session/set_mode", {"sessionId": self.id, "modeId": mode})
-        self.modes = ModeState(mode, state.available, state.option)
-
-    @property
-    def mode(self) -> str:
-        """The mode that the session is in; "" if the agent has no modes."""
-        return self.modes.current
-
     # --- The prompt -------------------------------------------------------------------------------
 
     @property
@@ -233,7 +151,6 @@ class AgentSession:
     def begin(self, blocks: list[dict[str, Any]]) -> None:
         """Send a prompt; its reply follows."""
         self._clear()
-        self._records = AgentRecords(self._next_id, self._max_bytes, self.requests.terminals.text)
         self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
         self._was_declined = False
         self._hear()
@@ -241,7 +158,7 @@ class AgentSession:
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
         self._prompt.add_done_callback(self._ended)
-        self._note_mode(self.modes.current)  # it may have changed before the prompt was open
+        self.options.check_mode()  # it may have changed before the prompt was open
 
     async def reply(
         self, provider: str, model: str, digest: ConversationDigest
@@ -259,6 +176,7 @@ class AgentSession:
                         is_complete = True
                         if event.reason != "tool_calls":
                             self.digest, self._prompt = digest.text(), None
+                            self._clear()
                     yield event
         finally:
             if not is_complete:  # the agent knows what it has said, so the session can continue
@@ -335,6 +253,7 @@ class AgentSession:
         self._queue.clear()
         self._queued = 0
         self._early.clear()
+        self._records = self._no_records()  # they may be large
         self.process.resume()
         self._news.set()
 
@@ -381,27 +300,18 @@ class AgentSession:
         """Receive an update; an update outside of a prompt is not part of any reply."""
         self._hear()
         match update.get("sessionUpdate"):
-            case "current_mode_update":
-                self._note_mode(update.get("currentModeId"))
-            case "config_option_update":
-                before, state = self.modes, mode_state(update)
-                self._note_options(update)
-                self.modes = before
-                if state.option:
-                    self.modes = ModeState(before.current, state.available, state.option)
-                    self._note_mode(state.current)
-            case "available_commands_update":
-                self.offer = self.offer.with_commands(update.get("availableCommands"))
             case "tool_call" | "tool_call_update" if self._takes_updates:
                 self._note_call(update)
             case "agent_message_chunk" | "agent_thought_chunk" | "plan" | "usage_update":
                 if self._takes_updates:
                     self._put({UPDATE: update}, size_of(update))
+            case _:
+                self.options.update(update)
 
     @property
     def _takes_updates(self) -> bool:
         is_prompting = self._prompt is not None and not self._prompt.done()
-        return is_prompting and not self._is_cancelled and not self.is_replaying
+        return is_prompting and not self._is_cancelled
 
     def _put(self, payload: Mapping[str, Any], size: int) -> None:
         self._queue.append((payload, size))
@@ -431,27 +341,6 @@ class AgentSession:
             )
         elif (future := self._outcomes.get(call_id)) and not future.done():
             future.set_result(outcome)
-
-    def _note_mode(self, mode: Any) -> None:
-        """Note that the agent has changed its mode, and change it back."""
-        if not isinstance(mode, str):
-            return
-        self.modes = ModeState(mode, self.modes.available, self.modes.option)
-        if self.is_replaying or not self._mode or mode == self._mode or not self.is_open:
-            return
-        self._mode_changes += 1
-        if self._mode_changes > _MOST_MODE_CHANGES:
-            self.process.end()
-            return
-        restoring = asyncio.ensure_future(self._restore_mode())
-        self._restoring.add(restoring)
-        restoring.add_done_callback(self._restoring.discard)
-
-    async def _restore_mode(self) -> None:
-        try:
-            await self._change_mode(self._mode)
-        except ModelError:
-            self.process.end()
 
     # --- Permissions ------------------------------------------------------------------------------
 
