@@ -48,7 +48,7 @@ def test_the_clock_stops_during_a_wait() -> None:
         clock, seen = PausableClock(), list[float]()
         for seconds in (3, 4):
             await asyncio.sleep(seconds)
-            with clock.standing_still(), clock.standing_still():
+            with clock.paused(), clock.paused():
                 seen.append(clock.now())
                 await asyncio.sleep(DAY)
             seen.append(clock.now())
@@ -64,7 +64,7 @@ def test_a_limit_keeps_its_remaining_time_during_a_wait(begun: str) -> None:
 
         async def user() -> None:
             await asyncio.sleep(6 if begun == "before" else 0)
-            with clock.standing_still():
+            with clock.paused():
                 await asyncio.sleep(DAY)
 
         asking = asyncio.ensure_future(user())
@@ -83,7 +83,7 @@ def test_concurrent_calls_get_only_the_users_time_in_addition() -> None:
         clock, done, cut = PausableClock(), list[str](), list[str]()
 
         async def asks() -> str:
-            with clock.standing_still():
+            with clock.paused():
                 await asyncio.sleep(DAY)
             await asyncio.sleep(8)
             return "asked"
@@ -119,7 +119,7 @@ class Questioner:
         self, name: str, arguments: dict[str, Any], tell: Progress, task: TaskHandle
     ) -> Outcome:
         await asyncio.sleep(4)
-        with self._signals.clock.standing_still():
+        with self._signals.clock.paused():
             await asyncio.sleep(DAY)
         await asyncio.sleep(arguments["then"])
         return Outcome("ok", "blue")
@@ -275,7 +275,7 @@ def test_a_limit_restarted_while_the_clock_is_stopped_counts_from_the_restart() 
         async def waits() -> None:
             async with clock.limit(10, 100) as renew:
                 await asyncio.sleep(7)
-                with clock.standing_still():
+                with clock.paused():
                     await asyncio.sleep(DAY)
                     renew()
                 await asyncio.Event().wait()

@@ -63,7 +63,7 @@ function M.apply(id, tick, edits, answer, markers)
   if ends_reply then
     handles.end_reply(handle)
   end
-  require("parley.folds").mend(handle.buf)
+  require("parley.folds").repair(handle.buf)
   local moved = H.tip_below(handle, edits, ends_reply) or ends_reply
   if moved then
     handles.follow(handle, followers)

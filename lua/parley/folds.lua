@@ -32,14 +32,14 @@ end
 ---@param rows table[] arrays, as above
 ---@param later? boolean fold a result later, if a cursor that follows the text is in it
 function M.put(buf, rows, first, last, later)
-  M.mend(buf)
+  M.repair(buf)
   first, last = rows_of.within(buf, first), rows_of.within(buf, last - 1) + 1
   rows = vim.tbl_filter(function(row) -- skip rows that belong to another text
     return rows_of.has(buf, row[FIRST])
       and rows_of.has(buf, row[AFTER] - 1)
       and row[FIRST] < row[AFTER]
   end, rows)
-  local folds, marks, anew = H.of(buf), H.marks(buf, first, last), {}
+  local folds, marks, created = H.of(buf), H.marks(buf, first, last), {}
   for _, row in ipairs(rows) do
     local mark = marks[row[FIRST]] or {}
     local id, before = mark[1], folds[mark[1]] or {}
@@ -59,7 +59,7 @@ function M.put(buf, rows, first, last, later)
       }
       id = api.nvim_buf_set_extmark(buf, ns, row[FIRST], 0, opts)
     end
-    H.add(anew, fold, row[FIRST], row[AFTER], before)
+    H.add(created, fold, row[FIRST], row[AFTER], before)
     folds[id], marks[row[FIRST]] = fold, nil
     if has_cursor and not before.both then
       H.later[buf] = vim.tbl_extend("force", H.later[buf] or {}, { [id] = true })
@@ -70,13 +70,13 @@ function M.put(buf, rows, first, last, later)
   end
   for row, mark in pairs(marks) do -- the earlier fold of this row is gone
     H.drop(buf, mark[1])
-    table.insert(anew, { row, is_gone = true })
+    table.insert(created, { row, is_gone = true })
   end
   H.levels[buf] = nil
   for _, win in ipairs(vim.fn.win_findbuf(buf)) do
-    H.make(win, anew)
+    H.make(win, created)
   end
-  M.mend(buf)
+  M.repair(buf)
 end
 
 --- Change part of a line. Neovim deletes the fold of a line if text in it is replaced, so restore
@@ -96,7 +96,7 @@ function M.within(buf, row, change)
 end
 
 --- Recreate folds that a change has removed or misplaced.
-function M.mend(buf)
+function M.repair(buf)
   local shaken = H.shaken[buf]
   H.shaken[buf] = nil
   for id, was_closed in pairs(shaken or {}) do
@@ -109,9 +109,9 @@ function M.mend(buf)
         local base = H.base(buf, first, last)
         if not H.is_intact(buf, fold, first, last, base) then
           H.clear(first, last, base)
-          local anew = {}
-          H.add(anew, fold, first - 1, last, {})
-          H.make(win, anew)
+          local created = {}
+          H.add(created, fold, first - 1, last, {})
+          H.make(win, created)
         elseif was_closed == win and vim.fn.foldclosed(first) == -1 then
           vim.cmd(("%dfoldclose"):format(first)) -- an undo opens the cursor's fold
         end
@@ -399,7 +399,7 @@ function H.of(buf)
       group = api.nvim_create_augroup("parley.folds." .. buf, {}),
       buffer = buf,
       callback = function()
-        M.mend(buf)
+        M.repair(buf)
       end,
     })
     api.nvim_create_autocmd({ "CursorMoved", "CursorMovedI" }, {

@@ -18,7 +18,7 @@ function M.draw(chat, lines, agents, opening)
     vim.keymap.set("n", "<CR>", H.choose, opts)
     opts.desc = "Parley: ask the providers for their models again"
     vim.keymap.set("n", "R", function()
-      H.send("models", { anew = true })
+      H.send("models", { refresh = true })
     end, opts)
   end
   local win = vim.fn.bufwinid(buf)

@@ -71,11 +71,11 @@ class PausableClock:
             self._followers.remove(other)
 
     @contextmanager
-    def standing_still(self) -> Iterator[None]:
+    def paused(self) -> Iterator[None]:
         """Stop the clock inside this context; it continues when the last wait is over."""
         with ExitStack() as others:
             for other in self._followers:
-                others.enter_context(other.standing_still())
+                others.enter_context(other.paused())
             self._begin_wait()
             try:
                 yield

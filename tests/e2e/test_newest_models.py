@@ -95,7 +95,7 @@ async def test_an_answer_keeps_its_model_although_a_new_list_arrives(tmp_path: P
         turn, of_buffer = app.resolve(None), buffer.resolve_for(engine.Snapshot.of(CHAT, 0), None)
         assert turn(parse(CHAT)).request.model == "claude-nova-1"
         model.newer = [claude("claude-nova-2", "sonnet", "2027-03-01T00:00:00Z")]
-        await app.models.all(anew=True)
+        await app.models.all(refresh=True)
         begun = f"{CHAT}\n🤖:[Claude]\n\nhm\n"
         later = buffer.resolve_for(engine.Snapshot.of(begun, 0), None)
         following = f"{begun}\n💬: more\n"

@@ -24,7 +24,7 @@ class FakeEditor:
         self.asked = list[str]()
         self.tick = 3
 
-    async def ask(self, what: str, *_: Any, heed: Callable[[Any], None]) -> Any:
+    async def ask(self, what: str, *_: Any, on_reply: Callable[[Any], None]) -> Any:
         self.asked.append(what)
         if what == "append":
             return [0, len(LINES)]
@@ -34,7 +34,7 @@ class FakeEditor:
         else:
             same = {"tick": self.tick, "since": self.tick, "count": len(LINES)}
             reply = {"change": same, "anchor": 0, "pinned": False}
-        heed(reply)
+        on_reply(reply)
         return reply
 
     def tell(self, *_: Any) -> None:

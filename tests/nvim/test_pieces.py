@@ -41,7 +41,7 @@ class ListEditor(list[str]):
         """The names of the requests, of which only "append" is answered."""
         self._cost_ms = cost_ms
 
-    async def ask(self, *question: Any, heed: Callable[[Any], None]) -> list[float]:
+    async def ask(self, *question: Any, on_reply: Callable[[Any], None]) -> list[float]:
         self.send(*question)
         return [self._cost_ms, 0]
 

@@ -318,14 +318,16 @@ async def test_an_answer_that_grows_before_the_reply_is_read_hides_no_question()
     class Growing:
         """An editor whose answer has two more lines when the caller of a request resumes."""
 
-        async def ask(self, *_: object, heed: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        async def ask(
+            self, *_: object, on_reply: Callable[[dict[str, Any]], None]
+        ) -> dict[str, Any]:
             reply = {
                 "change": {"tick": 9, "since": 9, "count": 5},
                 "row": 4,
                 "above": 2,
                 "marks": [],
             }
-            heed(reply)
+            on_reply(reply)
             mirror.put(10, BufferText.of([*lines[:4], "", "", lines[4]]))
             return reply
 

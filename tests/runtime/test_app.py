@@ -184,8 +184,8 @@ async def test_the_app_lists_the_models_of_each_provider_once_a_day(tmp_path: Pa
         app = App(settings, environ, open_ledger())
         own = ["far", "gone", "near"]
         assert [name for name in app.models.providers() if name in settings.providers] == own
-        for anew, requests in ((False, 1), (False, 1), (True, 2)):
-            found = {each.provider: each for each in await app.models.all(anew=anew)}
+        for refresh, requests in ((False, 1), (False, 1), (True, 2)):
+            found = {each.provider: each for each in await app.models.all(refresh=refresh)}
             assert found["far"].problem == "no key. To list its models, set FAR_KEY"
             assert found["gone"].problem.startswith("not listed: ")
             assert [m.id for m in found["near"].listed.models].count("gpt-6.2-sol") == 1

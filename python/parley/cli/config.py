@@ -40,7 +40,7 @@ _IN_NEOVIM = "in Neovim, setup() overrides these values, but the shell cannot se
 def agents(arguments: argparse.Namespace) -> int:
     """List the agents, whether each has a key, and which one answers by default."""
     if arguments.models or arguments.refresh:
-        return asyncio.run(_models(anew=arguments.refresh, as_json=arguments.json))
+        return asyncio.run(_models(refresh=arguments.refresh, as_json=arguments.json))
     known = with_logins(settings())
     default = known.default_agent(os.environ).name
     lists = model_lists()
@@ -65,13 +65,13 @@ def agents(arguments: argparse.Namespace) -> int:
     return COMPLETE
 
 
-async def _models(*, anew: bool, as_json: bool) -> int:
+async def _models(*, refresh: bool, as_json: bool) -> int:
     """List each provider's models, with their facts as far as the provider lists them."""
     from parley.runtime.app import App
 
     app, now = App(settings(), os.environ), time.time()
     try:
-        every = await app.models.all(anew=anew)
+        every = await app.models.all(refresh=refresh)
     finally:
         await app.close()
     for models in every:

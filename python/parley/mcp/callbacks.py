@@ -185,7 +185,7 @@ def _sampled(sample: Sample, clock: PausableClock, max_bytes: int) -> Callable[.
                 params.max_tokens,
                 params.temperature,
             )
-            with clock.standing_still():
+            with clock.paused():
                 sampled = await sample(request)
         except ParleyError as error:
             return ErrorData(code=INTERNAL_ERROR, message=str(error))
@@ -216,11 +216,11 @@ def _elicited(elicitor: Elicitor, server: str, clock: PausableClock) -> Callable
                 return ErrorData(
                     code=INVALID_PARAMS, message=f"this page cannot be opened: {error}"
                 )
-            with clock.standing_still():
+            with clock.paused():
                 action = await clock.while_wanted(elicitor.visit(server, page))
             return ElicitResult(action=action or "cancel")
         schema = params.requested_schema
-        with clock.standing_still():
+        with clock.paused():
             content = await clock.while_wanted(
                 elicitor.ask(server, visible(params.message), schema)
             )

@@ -71,11 +71,11 @@ def mended(
     if not isinstance(listed, list):
         return dict(result), ()
     for part in listed:
-        mend = _mended_part(method, part, lambda other: is_sound({**frame, key: [other]}))
-        if mend is None:
+        fixed = _repaired_part(method, part, lambda other: is_sound({**frame, key: [other]}))
+        if fixed is None:
             lost.append(_name(part))
         else:
-            parts.append(mend)
+            parts.append(fixed)
     whole: dict[str, Any] = {**frame, key: parts}
     for name, value in fields.items():
         if is_sound({**whole, name: value}):
@@ -114,7 +114,7 @@ def _without_output(definition: object) -> object:
     return {name: value for name, value in definition.items() if name != "outputSchema"}
 
 
-def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
+def _repaired_part(method: str, part: object, is_sound: Callable[[object], bool]) -> object:
     """The part itself if it is valid, or else its usable fields; None if it cannot be repaired."""
     if is_sound(part):
         return part
@@ -123,17 +123,17 @@ def _mended_part(method: str, part: object, is_sound: Callable[[object], bool]) 
     if not isinstance(part, Mapping):
         return None
     if method == "prompts/get":
-        mend = {"role": part.get("role"), "content": _in_words(part.get("content"))}
-        return mend if is_sound(mend) else None
-    mend = {name: part[name] for name in _NEEDS[method] if name in part}
+        fixed = {"role": part.get("role"), "content": _in_words(part.get("content"))}
+        return fixed if is_sound(fixed) else None
+    fixed = {name: part[name] for name in _NEEDS[method] if name in part}
     if method == "tools/list":
-        mend["inputSchema"] = _schema(mend.get("inputSchema"))
-    if not is_sound(mend):
+        fixed["inputSchema"] = _schema(fixed.get("inputSchema"))
+    if not is_sound(fixed):
         return None
     for name, value in part.items():
-        if name not in mend and is_sound({**mend, name: value}):
-            mend[name] = value
-    return mend
+        if name not in fixed and is_sound({**fixed, name: value}):
+            fixed[name] = value
+    return fixed
 
 
 def _schema(schema: object) -> object:

@@ -342,7 +342,7 @@ class SdkSession:
                 f"{self._wish} a page on {page.host} to be opened in a browser first: {page.url}\n"
                 f"It says: {page.message}\nWhen you are done there, ask again."
             )
-        with self._signals.clock.standing_still():
+        with self._signals.clock.paused():
             if await user.visit(server, page) != "accept":
                 raise ServerError(
                     f"{self._wish} a page on {page.host} to be opened first. The user did not open it."

@@ -177,7 +177,7 @@ class Supervisor:
                     renew()
                     if not has_reported:
                         has_reported = True
-                        still.enter_context(clock.standing_still())
+                        still.enter_context(clock.paused())
                     if progress is not None:
                         progress(steps, total, message)
 

@@ -91,7 +91,7 @@ class ChatBuffer:
     async def look(self) -> Transcript:
         """The buffer's text as it is now. Raises GoneError if the buffer is gone."""
         for tick in () if self.mirror.is_current else (self.mirror.tick, UNKNOWN_TICK):
-            checked(await self.editor.ask("look", self.buf, tick, heed=self.mirror.heed))
+            checked(await self.editor.ask("look", self.buf, tick, on_reply=self.mirror.receive))
             if self.mirror.is_known:
                 break
         return self.transcript

@@ -167,9 +167,9 @@ class BufferDocument:
         mirror = self._mirror
         is_known = mirror.is_known if may_be_old else mirror.is_current
         if not is_known or mirror.tick != self._tick:
-            await self._ask(self._heed, "read", self._handle, mirror.tick)
+            await self._ask(self._receive, "read", self._handle, mirror.tick)
             if mirror.tick == UNKNOWN_TICK:
-                await self._ask(self._heed, "read", self._handle, UNKNOWN_TICK)
+                await self._ask(self._receive, "read", self._handle, UNKNOWN_TICK)
             shot = mirror.text.shot(self._anchor)
             if self._is_pinned and answer_row(shot) != self._anchor:
                 raise GoneError(REMOVED)
@@ -204,27 +204,27 @@ class BufferDocument:
         after, anchor = _edited(text, self._anchor, edits)
         answer = None if self._is_pinned else answer_row(after.shot(anchor))
 
-        def heed(reply: dict[str, Any]) -> None:
+        def on_reply(reply: dict[str, Any]) -> None:
             if reply.get("applied"):
                 self._mirror.put(reply["tick"], after)
                 self._anchor, self._tick = reply["anchor"], reply["tick"]
                 self._is_pinned = self._is_pinned or answer is not None
                 self._on_change()
             else:
-                self._heed(reply)
+                self._receive(reply)
 
         changes = as_tables(edits, text.line_end)
-        reply = await self._ask(heed, how, self._handle, self._tick, changes, answer, *more)
+        reply = await self._ask(on_reply, how, self._handle, self._tick, changes, answer, *more)
         return bool(reply.get("applied"))
 
-    def _heed(self, reply: dict[str, Any]) -> None:
+    def _receive(self, reply: dict[str, Any]) -> None:
         if "gone" not in reply:
             self._mirror.take(reply["change"])
             self._anchor, self._tick = reply["anchor"], self._mirror.tick
             self._is_pinned = reply["pinned"]
 
-    async def _ask(self, heed: Callable[[Any], None], *question: Any) -> dict[str, Any]:
-        return checked(await self._editor.ask(*question, heed=heed))
+    async def _ask(self, on_reply: Callable[[Any], None], *question: Any) -> dict[str, Any]:
+        return checked(await self._editor.ask(*question, on_reply=on_reply))
 
 
 def _edited(text: BufferText, anchor: int, edits: list[Edit]) -> tuple[BufferText, int]:

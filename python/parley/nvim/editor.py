@@ -57,11 +57,11 @@ class Editor:
         """Calls of `tell` that have not been sent to Neovim."""
 
     async def ask(
-        self, name: str, *arguments: Any, heed: Callable[[Any], None] = lambda _: None
+        self, name: str, *arguments: Any, on_reply: Callable[[Any], None] = lambda _: None
     ) -> Any:
-        """Call a function in Lua's `remote`; pass its value to `heed`, and return it.
+        """Call a function in Lua's `remote`; pass its value to `on_reply`, and return it.
 
-        `heed` runs before any later message from Neovim is handled, even if the caller was
+        `on_reply` runs before any later message from Neovim is handled, even if the caller was
         cancelled. Never set a time limit, because Neovim does not reply while the user is in the
         middle of a command.
         """
@@ -71,7 +71,7 @@ class Editor:
         def body() -> None:
             try:
                 returned = self._nvim.exec_lua(_ASK, name, *shown_arguments(name, arguments))
-                heed(returned)
+                on_reply(returned)
             except Exception as error:  # noqa: BLE001 - raised again at the await
                 if not answer.done():
                     answer.set_exception(error)

@@ -122,7 +122,7 @@ class Mirror:
         """Record that the buffer has changed, and that its new text is unknown here."""
         self._is_old = True
 
-    def heed(self, reply: Mapping[str, Any]) -> None:
+    def receive(self, reply: Mapping[str, Any]) -> None:
         """Apply the change in a reply from Neovim, unless the buffer is gone."""
         if "gone" not in reply:
             self.take(reply["change"])

@@ -18,7 +18,7 @@ _KEYS = "Enter: use the model in this chat  R: ask the providers again  q: close
 _ASKING = "asking..."
 
 
-async def show_models(buffer: ChatBuffer, *, anew: bool) -> None:
+async def show_models(buffer: ChatBuffer, *, refresh: bool) -> None:
     """Show the page at once, and each provider's list when it arrives or fails."""
     app, names = buffer.app, buffer.app.models.providers()
     shown = {name: ProviderModels(name, app.models.known(name), _ASKING) for name in names}
@@ -28,8 +28,8 @@ async def show_models(buffer: ChatBuffer, *, anew: bool) -> None:
         texts, agents = [text for text, _ in lines], [agent for _, agent in lines]
         buffer.editor.tell("models_page", buffer.buf, texts, agents, opening)
 
-    draw(opening=not anew)
-    for done in asyncio.as_completed([app.models.of(name, anew=anew) for name in names]):
+    draw(opening=not refresh)
+    for done in asyncio.as_completed([app.models.of(name, refresh=refresh) for name in names]):
         models = await done
         shown[models.provider] = models
         draw(opening=False)

@@ -151,7 +151,7 @@ class Plugin:
         """Note that a tool changes an open file: if it is a chat, the user has not typed its agent."""
         for chat in self.chats.values():
             if chat.buffer.path and os.path.realpath(chat.buffer.path) == str(path):
-                chat.check.is_loaded_anew = True
+                chat.check.was_loaded = True
 
     # --- Pages and dialogs: imported when they are first used, so that the host starts quickly ---
 
@@ -232,8 +232,8 @@ class Plugin:
             name: getattr(read, name)
             for name in ("chat_dir", "save", "start_insert", "picker", "pictures")
         }
-        heeded_there = {**own, **shown, "accounts": self.app.accounts.names()}
-        self.editor.tell("ready", self.app.agents(), heeded_there)
+        for_lua = {**own, **shown, "accounts": self.app.accounts.names()}
+        self.editor.tell("ready", self.app.agents(), for_lua)
 
     async def _retire(self, app: App) -> None:
         """Close an app with older settings once the turns that began with this app have ended."""
@@ -317,13 +317,13 @@ class Plugin:
         from parley.storage.ledger import MADE_HERE
 
         chat = self._chat(buf, name)
-        chat.check.is_loaded_anew = False  # Parley created the file; the user typed the rest
+        chat.check.was_loaded = False  # Parley created the file; the user typed the rest
         self.app.ledger(chat.buffer.path).confirm(MADE_HERE)
 
         self.editor.spawn(show_welcome(chat.buffer))
 
     def _on_loaded(self, buf: int, name: str) -> None:
-        self._chat(buf, name).check.is_loaded_anew = True
+        self._chat(buf, name).check.was_loaded = True
 
     def _on_confirm(self, buf: int, name: str, agent: str) -> None:
         self.app.ledger(self._chat(buf, name).buffer.path).confirm(agent)
@@ -399,10 +399,10 @@ class Plugin:
         """Forget the agent that the user chose for a file, because the file names it now."""
         self._chosen.pop(name, None)
 
-    def _on_models(self, buf: int, name: str, anew: bool = False) -> None:
+    def _on_models(self, buf: int, name: str, refresh: bool = False) -> None:
         from parley.nvim.models_page import show_models
 
-        self.editor.spawn(show_models(self._chat(buf, name).buffer, anew=anew))
+        self.editor.spawn(show_models(self._chat(buf, name).buffer, refresh=refresh))
 
     def _on_details(self, buf: int, name: str, row: int, handle: int, cwd: str) -> None:
         from parley.nvim.lookups import show_details

@@ -129,16 +129,16 @@ class Queue:
         """
         transcript: Transcript | None = None
 
-        def heed(reply: Mapping[str, Any]) -> None:
+        def on_reply(reply: Mapping[str, Any]) -> None:
             nonlocal transcript
-            self._mirror.heed(reply)
+            self._mirror.receive(reply)
             transcript = self._mirror.text.transcript if self._mirror.is_known else None
 
         reply = await self._editor.ask(
-            "queue_read", self._buf, self._mirror.tick, *handles, heed=heed
+            "queue_read", self._buf, self._mirror.tick, *handles, on_reply=on_reply
         )
         if checked(reply) and transcript is None:
             reply = await self._editor.ask(
-                "queue_read", self._buf, UNKNOWN_TICK, *handles, heed=heed
+                "queue_read", self._buf, UNKNOWN_TICK, *handles, on_reply=on_reply
             )
         return checked(reply), transcript or self._mirror.text.transcript

@@ -17,7 +17,7 @@ class StartCheck:
 
     def __init__(self, buffer: ChatBuffer) -> None:
         self._buffer = buffer
-        self.is_loaded_anew = True
+        self.was_loaded = True
         """Whether the file was loaded since the last `note`."""
         self._file_agents = set[str]()
         """The agents (or providers and models) that the file asked for when it was loaded."""
@@ -27,8 +27,8 @@ class StartCheck:
 
     def note(self, transcript: Transcript) -> None:
         """If the file was just loaded, record the agent that it asks for."""
-        self._file_agents |= {wanted_agent(transcript)} if self.is_loaded_anew else set()
-        self.is_loaded_anew = False
+        self._file_agents |= {wanted_agent(transcript)} if self.was_loaded else set()
+        self.was_loaded = False
 
     def is_agreed(self, transcript: Transcript) -> bool:
         """Whether the user has agreed to everything that the file asks for."""

@@ -167,7 +167,7 @@ class BufferStream:
         """Write a piece, and wait until it and the ones before it are in the buffer."""
         start = self._editor.loop.time()
         reply = await self._editor.ask(
-            "append", *self._piece(text), heed=lambda _: self._mirror.expire()
+            "append", *self._piece(text), on_reply=lambda _: self._mirror.expire()
         )
         if isinstance(reply, dict):
             raise GoneError(reply["gone"])

@@ -76,7 +76,7 @@ class Capabilities:
         api = "" if is_chosen else wire_format.name
         return amended(request, api, refusal.status, refusal.words, wire_format.refused_field)
 
-    def heed(self, event: Event, request: Request) -> None:
+    def learn(self, event: Event, request: Request) -> None:
         """For later requests, use the form of a request that has received a reply; make later
         requests smaller if the reply filled the context window.
         """

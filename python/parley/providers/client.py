@@ -176,7 +176,7 @@ class ProviderClient:
                 async with closing(self._events(provider, request, tell)) as events:
                     async for event in events:
                         has_begun = has_begun or not isinstance(event, RateLimits)
-                        self._capabilities.heed(event, request)
+                        self._capabilities.learn(event, request)
                         yield event
             except ModelError as error:
                 if has_begun:
@@ -255,7 +255,7 @@ class ProviderClient:
         if not error.retryable or tries > RETRIES or wait > LONGEST_WAIT_S:
             raise error
         tell(f"{error.reason}: retry {tries} of {RETRIES}...")
-        with clock.standing_still() if error.status == _RATE_LIMITED else nullcontext():
+        with clock.paused() if error.status == _RATE_LIMITED else nullcontext():
             await self._sleep(wait)
 
     def _events(

@@ -520,12 +520,12 @@ class App:
         tools = ToolsPort(self.servers, self.client, *shared, status, kept, agents.call)
 
         async def may_read(path: Path) -> bool:
-            with clock.standing_still():
+            with clock.paused():
                 return await self._may_read(path)
 
         async def may_read_hidden(path: Path) -> bool:
             if not ledger.may_read(str(path)):
-                with clock.standing_still():
+                with clock.paused():
                     if not await self._may_read_hidden(path):
                         return False
                 ledger.agree_to_read(str(path))

@@ -72,12 +72,12 @@ class AppModels:
         ]
         await asyncio.gather(*map(self._lists.fetch, stale))
 
-    async def all(self, *, anew: bool = False) -> list[ProviderModels]:
+    async def all(self, *, refresh: bool = False) -> list[ProviderModels]:
         """The models that each provider in the settings serves. Fetches lists that are too old; all
-        lists, if `anew`.
+        lists, if `refresh`.
         """
         names = self.providers()
-        return await asyncio.gather(*(self.of(name, anew=anew) for name in names))
+        return await asyncio.gather(*(self.of(name, refresh=refresh) for name in names))
 
     def providers(self) -> list[str]:
         """The names of the providers whose models the user may list, in alphabetical order: all but
@@ -92,9 +92,9 @@ class AppModels:
         """A provider's list as last fetched."""
         return self._lists.known(self._provider(name))
 
-    async def of(self, name: str, *, anew: bool) -> ProviderModels:
+    async def of(self, name: str, *, refresh: bool) -> ProviderModels:
         """The models that a provider serves, from a list that is at most a day old, or from a new
-        list if `anew`."""
+        list if `refresh`."""
         provider = self._provider(name)
         if not self._lists.lists(provider):
             return ProviderModels(name, problem="not listed: it comes from a package")
@@ -104,7 +104,7 @@ class AppModels:
                 name, problem=f"no key. To list its models, set {missing}{sign_in}"
             )
         known = self._lists.known(provider)
-        if self._lists.is_fresh(provider) and not anew:
+        if self._lists.is_fresh(provider) and not refresh:
             return ProviderModels(name, known, known.problem)
         match await self._lists.fetch(provider):
             case ListFailure() as failure:

@@ -84,7 +84,7 @@ class ModelPort:
     async def _within_rate(self, events: AsyncIterator[Event]) -> AsyncIterator[Event]:
         """Wait until the rate limit allows another request, then yield the events."""
         loop, doing = asyncio.get_running_loop(), self._observer.doing
-        with self._clock.standing_still():
+        with self._clock.paused():
             while (seconds := self._rate.wait(loop.time())) > 0:
                 self._observer.status(status_texts.rate_limited(seconds))
                 await asyncio.sleep(min(seconds, 1.0))

@@ -150,7 +150,7 @@ class ToolsPort:
         """Wait for servers, with the turn's clock paused."""
         wait = self._wait = asyncio.ensure_future(self._settle(names))
         try:
-            with self._clock.standing_still():
+            with self._clock.paused():
                 await asyncio.wait({wait})
         finally:
             wait.cancel()

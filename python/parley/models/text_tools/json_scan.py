@@ -19,14 +19,14 @@ class JsonScan:
     def __init__(self) -> None:
         self.state: Literal["open", "closed", "broken"] = "open"
         self._closers = list[str]()
-        self._mended = list[str]()
+        self._repaired = list[str]()
         self._quote = ""
         self._is_escaped = False
 
     @property
     def text(self) -> str:
         """The text so far, with mistakes fixed."""
-        return "".join(self._mended)
+        return "".join(self._repaired)
 
     def feed(self, text: str, start: int) -> int:
         """Read characters of `text` from `start` on until the value is settled; returns the place
@@ -52,7 +52,7 @@ class JsonScan:
             char = '\\"'
         elif char < " ":
             char = json.dumps(char)[1:-1]
-        self._mended.append(char)
+        self._repaired.append(char)
 
     def _outside(self, char: str) -> None:
         if char in QUOTES:
@@ -61,16 +61,16 @@ class JsonScan:
             self._closers.append(_CLOSERS[char])
         elif char in "}]":
             self._close(char)
-        self._mended.append(char)
+        self._repaired.append(char)
 
     def _close(self, char: str) -> None:
         if not self._closers or self._closers.pop() != char:
             self.state = "broken"
             return
-        last = len(self._mended) - 1
-        while self._mended[last].isspace():
+        last = len(self._repaired) - 1
+        while self._repaired[last].isspace():
             last -= 1
-        if self._mended[last] == ",":
-            del self._mended[last]
+        if self._repaired[last] == ",":
+            del self._repaired[last]
         if not self._closers:
             self.state = "closed"
