@@ -20,6 +20,7 @@ from parley.tools.agent_calls import (
     is_of_agent,
     kind_of_call,
     paths_of,
+    shown_fields,
     with_existing,
 )
 from parley.tools.catalogue import Tool
@@ -83,10 +84,32 @@ def test_a_diff_without_an_old_text_says_whether_its_file_exists() -> None:
         ("/p/b", False),
     ]
     assert json.loads(marked)["rawInput"] == {"x": 1}
-    assert file_edits("edit", json.loads(marked)) == file_edits("edit", json.loads(text))
+    doubts = [[edit.change.doubt("old") != "" for edit in file_edits("edit", json.loads(each))]
+              for each in (text, marked)]  # fmt: skip
+    assert doubts == [[True, True], [False, True]]
     many = call_arguments("Write", None, diffs * MOST_DIFFS)
     for other in ("{", '{"oldText":null', '{"title":"","diffs":[{"oldText":null}]}', many):
         assert with_existing(other, lambda _: True) == other
+
+
+@pytest.mark.parametrize(
+    ("title", "raw", "paths", "shown"),
+    [
+        ("ls", {"command": "ls", "about": "x"}, [], {"command": "ls", "about": "x"}),
+        ("Read a", {"file": "/p/a"}, ["/p/a"], {"title": "Read a", "file": "/p/a"}),
+        ("ls", {"command": "ls"}, ["/p"], {"command": "ls", "paths": ["/p"]}),
+        ("x", {"title": "y"}, [], {"title": "x", "rawInput": {"title": "y"}}),
+        ("x", {"paths": 1}, ["a"], {"title": "x", "rawInput": {"paths": 1}, "paths": ["a"]}),
+        ("x", ["a"], [], {"title": "x", "rawInput": ["a"]}),
+    ],
+)
+def test_a_row_shows_the_agents_own_input_and_nothing_twice(
+    title: str, raw: object, paths: list[str], shown: dict[str, object]
+) -> None:
+    arguments = json.loads(call_arguments(title, raw, (), paths))
+    assert shown_fields(arguments) == shown
+    assert shown_fields(arguments, is_brief=True) == {"title": title}
+    assert shown_fields({"name": title}, is_brief=True) == {"name": title}
 
 
 def test_a_malformed_diff_shows_none() -> None:

@@ -18,6 +18,7 @@ from parley.frozen import frozen
 from parley.late_patterns import late_pattern
 from parley.policy.choice import UNREADABLE
 from parley.text import contained, counted, legible, mixed_scripts, size_text, upright
+from parley.tools.agent_calls import shown_fields
 from parley.tools.catalogue import Catalogue
 from parley.tools.command_results import command_failure
 from parley.tools.schema import decode_arguments
@@ -120,7 +121,7 @@ def call_row(
         *(
             _paths(changes)
             if changes and is_whole
-            else arguments(call.call.arguments, is_apart=is_apart)
+            else arguments(call.call.arguments, is_apart=is_apart, by=call.ran_by or "")
         ),
         (")", "ParleyTool"),
         *_sizes(changes),
@@ -230,9 +231,9 @@ def _title(name: str) -> str:
     return upright(legible(_cut(title, _LONGEST_NAME)))
 
 
-def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
+def arguments(raw: str, *, is_apart: bool = True, by: str = "") -> Chunks:
     """Arguments as names and values on one line, paths first; as a string if they are not a JSON
-    object.
+    object. If a call was run `by` an agent, only the title that the agent gave it.
 
     `is_apart` means that the text right after the arguments keeps right-to-left text in them from
     affecting the text that follows.
@@ -245,6 +246,7 @@ def arguments(raw: str, *, is_apart: bool = True) -> Chunks:
             ("no JSON: ", "ParleyNote"),
             (upright(legible(_cut(text, _MOST_SHOWN, '"'))), "ParleyValue", '"'),
         ]
+    decoded = dict(shown_fields(decoded, is_brief=by == "agent"))
     decoded = dict(sorted(decoded.items(), key=lambda item: not _names_file(*item)))
     chunks, labels = list[Chunk](), [label(name) for name in decoded]
     followers = [*map(_PLAIN.fullmatch, labels[1:]), is_apart]
@@ -334,7 +336,7 @@ def long_arguments(raw: str) -> Iterator[tuple[str, list[str], Chunk]]:
     one line.
     """
     try:
-        decoded = decoded_arguments(raw)
+        decoded = shown_fields(decoded_arguments(raw))
     except ValueError:
         return
     for title, value in long_values(decoded):

@@ -57,7 +57,9 @@ TOO_MANY_DIFFS = (
     "call."
 )
 """The result of a call with more diffs."""
-_EXISTS = "exists"
+EXISTS = "exists"
+"""The name of the mark at a diff without old text whose file exists."""
+_BESIDE_INPUT = frozenset({"diffs", "paths"})
 _SCHEMA: Mapping[str, Any] = {"type": "object"}
 _SURROGATE = late_pattern("[\ud800-\udfff]")
 _PREFIX = canonical({"agent": []})[:-2]
@@ -124,6 +126,24 @@ class AnnouncedDiff:
     is_over: bool = False
 
 
+def shown_fields(arguments: Mapping[str, Any], *, is_brief: bool = False) -> Mapping[str, Any]:
+    """A call's arguments for one line: the agent's own input in place of `rawInput`, and nothing
+    twice; or, if `is_brief`, only the title. Arguments of another form stay.
+    """
+    match arguments:
+        case {"title": str(title), **rest} if is_brief and title.strip():
+            return {"title": title}
+        case {"title": str(title), "rawInput": Mapping() as raw, **rest} if (
+            rest.keys() <= _BESIDE_INPUT and not raw.keys() & {"title", *_BESIDE_INPUT}
+        ):
+            values = [value for value in raw.values() if isinstance(value, str)]
+            fields = {} if title in values else {"title": title}
+            more = {name: value for name, value in rest.items() if name != "paths"}
+            paths = [path for path in rest.get("paths", ()) if path not in values]
+            return {**fields, **raw, **more, **({"paths": paths} if paths else {})}
+    return arguments
+
+
 def diffs_of(arguments: str) -> list[AnnouncedDiff]:
     """The diffs in a call's arguments; none if the arguments have another form."""
     try:
@@ -179,7 +199,7 @@ def _texts_of(diff: Any) -> AnnouncedDiff | None:
         case {"path": str(path), "oldText": str(old), "newText": str(new)} if path:
             return AnnouncedDiff(path, old, new)
         case {"path": str(path), "oldText": None, "newText": str(new)} if path:
-            return AnnouncedDiff(path, None, new, diff.get(_EXISTS) is True)
+            return AnnouncedDiff(path, None, new, diff.get(EXISTS) is True)
     return None
 
 
@@ -193,7 +213,7 @@ def with_existing(arguments: str, exists: Callable[[str], bool]) -> str:
         match json.loads(arguments):
             case {"title": str(title), "diffs": [*diffs], **rest} if all(map(_texts_of, diffs)):
                 marked = [
-                    {**diff, _EXISTS: True}
+                    {**diff, EXISTS: True}
                     if diff["oldText"] is None and exists(diff["path"])
                     else diff
                     for diff in diffs

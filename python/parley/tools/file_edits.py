@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from parley.frozen import frozen
+from parley.tools.agent_calls import EXISTS
 from parley.tools.patch_text import PatchedFile, patched_files
 from parley.tools.text_changes import (
     ExactReplacements,
@@ -224,7 +225,7 @@ def _agent_diff(diff: Any) -> FileEdit | None:
         case {"path": str(path), "oldText": str(old), "newText": str(new)} if path and old:
             return FileEdit(path, "edit", ExactReplacements((Replacement(old, new),)))
         case {"path": str(path), "oldText": None | "", "newText": str(new)} if path:
-            return FileEdit(path, "create", WholeText(new, is_new=True))
+            return FileEdit(path, "create", WholeText(new, is_new=diff.get(EXISTS) is not True))
     return None
 
 
