@@ -410,6 +410,23 @@ async def test_an_agent_that_gets_no_prompt_ends_too(tmp_path: Path) -> None:
         await until(lambda: stopped.is_over)
 
 
+async def test_an_agent_that_is_ended_while_it_starts_does_not_stay(tmp_path: Path) -> None:
+    run = AgentRun(tmp_path, {"prompts": [[]]})
+    async with running(run) as agents:
+        starting = asyncio.ensure_future(
+            agents.process(run.provider, tmp_path, lambda _: frozenset())
+        )
+        while not agents._processes:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        (process,) = agents._processes.values()
+        agents.renew(run.provider)
+        with pytest.raises(ModelError, match="ended when it started"):
+            await starting
+        assert process._process is not None
+        assert process._process.returncode is not None
+        assert run.received("initialize") == []
+
+
 async def test_methods_that_were_not_declared_are_refused(tmp_path: Path) -> None:
     path = f"{tmp_path}/secret"
     steps = [

@@ -189,6 +189,9 @@ class AgentProcess:
         assert writer is not None
         self._pipe = AgentPipe(reader, writer, self._is_full, self._note_end, self._complain)
         self._connection = connection.Connection(self._handle, self._pipe)
+        if self._is_over:  # it was ended before there was a process to end
+            await self._close()
+            raise self.lost()
 
     def command(self) -> tuple[list[str], dict[str, str]]:
         """The command with its program's path, and the variables. Raises ModelError."""
