@@ -109,6 +109,13 @@ def call_arguments(
         fields["diffs"] = list(diffs)
     if paths:
         fields["paths"] = list(paths)
+    return arguments_json(fields)
+
+
+def arguments_json(fields: Mapping[str, Any]) -> str:
+    """Arguments as JSON, escaped if UTF-8 cannot encode a character. Raises ValueError, or
+    RecursionError for deep values.
+    """
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if not _SURROGATE.search(text):
         return text

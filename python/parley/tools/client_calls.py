@@ -7,7 +7,6 @@ requests, but neither the connection nor files.
 from __future__ import annotations
 
 import hashlib
-import json
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import field
@@ -17,6 +16,7 @@ from typing import Any
 from parley.errors import ParleyError
 from parley.frozen import frozen
 from parley.late_patterns import late_pattern
+from parley.tools.agent_calls import arguments_json
 
 # https://agentclientprotocol.com/protocol/file-system and `meta.py` in agent-client-protocol 0.12.1,
 # read 2026-11-26.
@@ -40,8 +40,6 @@ _MOST_TEXTS = 10_000
 _BESIDE_COMMAND = frozenset({"description", "timeout"})
 """The fields of an agent's input that do not change what a command does."""
 _VARIABLE = late_pattern("[A-Za-z_][A-Za-z0-9_]*")
-
-_SURROGATE = late_pattern("[\ud800-\udfff]")
 
 
 class ClientParamsError(ParleyError):
@@ -140,9 +138,7 @@ def client_arguments(
 
 def arguments_text(arguments: Mapping[str, Any]) -> str:
     """Arguments as JSON. Raises ClientParamsError if they are too large for a call."""
-    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    if _SURROGATE.search(text):
-        text = json.dumps(arguments, separators=(",", ":"))
+    text = arguments_json(arguments)
     if len(text) > MOST_WRITTEN:
         raise ClientParamsError(f"the request has more than {MOST_WRITTEN:,} characters")
     return text
