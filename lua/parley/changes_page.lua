@@ -10,13 +10,8 @@ local H = { name = "changes", marks = {} }
 ---@param opening boolean
 function M.draw(page, opening)
   local pages = require("parley.pages")
-  local buf = pages.buffer(H.name)
-  if opening then
-    buf = pages.scratch(H.name, page.lines, "parley")
-    H.map(buf)
-  end
-  local win = vim.fn.bufwinid(buf)
-  if buf == -1 or win == -1 then
+  local win, buf = pages.window(H.name, page.lines, opening, H.map)
+  if not win then
     return
   end
   api.nvim_win_call(win, function()

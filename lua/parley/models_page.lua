@@ -10,19 +10,8 @@ local H = { name = "models" }
 ---@param opening boolean
 function M.draw(chat, lines, agents, opening)
   local pages = require("parley.pages")
-  local buf = pages.buffer(H.name)
-  if opening then
-    buf = pages.scratch(H.name, lines, "parley")
-    local opts = { buffer = buf, nowait = true }
-    opts.desc = "Parley: use the model under the cursor in the chat"
-    vim.keymap.set("n", "<CR>", H.choose, opts)
-    opts.desc = "Parley: ask the providers for their models again"
-    vim.keymap.set("n", "R", function()
-      H.send("models", { refresh = true })
-    end, opts)
-  end
-  local win = vim.fn.bufwinid(buf)
-  if buf == -1 or win == -1 then
+  local win, buf = pages.window(H.name, lines, opening, H.map)
+  if not win then
     return
   end
   H.chat, H.agents = chat, agents
@@ -30,6 +19,16 @@ function M.draw(chat, lines, agents, opening)
     pages.fill(buf, lines)
   end
   pages.fit(win)
+end
+
+function H.map(buf)
+  local opts = { buffer = buf, nowait = true }
+  opts.desc = "Parley: use the model under the cursor in the chat"
+  vim.keymap.set("n", "<CR>", H.choose, opts)
+  opts.desc = "Parley: ask the providers for their models again"
+  vim.keymap.set("n", "R", function()
+    H.send("models", { refresh = true })
+  end, opts)
 end
 
 --- Let the chat use the model under the cursor, and close the page.

@@ -37,6 +37,25 @@ function M.scratch(name, lines, filetype)
   return buf
 end
 
+--- The window of a page whose lines the host sends again when they change. With `opening`, show the
+--- page, and let `begin` set the keys of its buffer. Otherwise, a page that the user has closed stays
+--- closed.
+---@param name string
+---@param lines string[]
+---@param opening boolean
+---@param begin fun(buf: integer)
+---@return integer? win, integer? buf nil if the page is closed
+function M.window(name, lines, opening, begin)
+  if opening then
+    begin(M.scratch(name, lines, "parley"))
+  end
+  local buf = M.buffer(name)
+  local win = buf ~= -1 and vim.fn.bufwinid(buf) or -1
+  if win ~= -1 then
+    return win, buf
+  end
+end
+
 --- Replace a page's lines.
 function M.fill(buf, lines)
   vim.bo[buf].modifiable = true

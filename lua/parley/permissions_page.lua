@@ -9,16 +9,8 @@ local H = { name = "permissions", marks = {} }
 ---@param opening boolean
 function M.draw(lines, marks, opening)
   local pages = require("parley.pages")
-  local buf = pages.buffer(H.name)
-  if opening then
-    buf = pages.scratch(H.name, lines, "parley")
-    for _, lhs in ipairs({ "x", "d" }) do
-      local desc = "Parley: remove the permission"
-      vim.keymap.set("n", lhs, H.remove, { buffer = buf, nowait = true, desc = desc })
-    end
-  end
-  local win = vim.fn.bufwinid(buf)
-  if buf == -1 or win == -1 then
+  local win, buf = pages.window(H.name, lines, opening, H.map)
+  if not win then
     return
   end
   H.marks = marks
@@ -28,6 +20,13 @@ function M.draw(lines, marks, opening)
     vim.api.nvim_win_set_cursor(win, { marks[1].row + 1, 0 })
   end
   pages.fit(win)
+end
+
+function H.map(buf)
+  for _, lhs in ipairs({ "x", "d" }) do
+    local desc = "Parley: remove the permission"
+    vim.keymap.set("n", lhs, H.remove, { buffer = buf, nowait = true, desc = desc })
+  end
 end
 
 --- Remove the permission under the cursor.
