@@ -23,8 +23,8 @@ function M.note(buf, row, col, last, markers, line)
   end
   local rows = require("parley.buffer_rows")
   row, last = rows.within(buf, row), rows.within(buf, last)
-  for number, line in ipairs(api.nvim_buf_get_lines(buf, row, math.max(last, row - 1) + 1, false)) do
-    H.note_line(buf, row + number - 1, line, number == 1 and col or 0)
+  for number, text in ipairs(api.nvim_buf_get_lines(buf, row, math.max(last, row - 1) + 1, false)) do
+    H.note_line(buf, row + number - 1, text, number == 1 and col or 0)
   end
 end
 

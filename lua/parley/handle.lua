@@ -296,7 +296,8 @@ end
 --- chat.
 ---@param tip? parley.Tip if it is known
 function M.followers(handle, tip)
-  local buf, below, covered = handle.buf, nil, nil
+  local buf = handle.buf
+  local below, covered
   local row, col = tip and tip.row, tip and tip.col
   if tip then
     below = tip.below

@@ -105,7 +105,7 @@ OF_EDITS = {"edit.apply", "handle.cover"}
 NO_ROWS = {
     "chat.is_question", "commands.complete", "context.text", "folds.rows", "health.heard", "keys.is_choice",
     "known.is", "models_page.draw", "open_files.replace", "pages.fill", "pages.float", "pages.scratch",
-    "permissions_page.draw", "servers_page.draw", "stream.fit", "view.drawn",
+    "pages.window", "permissions_page.draw", "servers_page.draw", "stream.fit", "view.drawn",
 }  # fmt: skip
 ROWS = st.one_of(
     st.integers(-3, 90),
