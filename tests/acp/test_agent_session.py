@@ -125,6 +125,19 @@ async def test_a_silent_agent_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
             await run.reply(agents, QUESTION)
 
 
+async def test_the_time_in_which_the_user_decides_is_no_silence_of_the_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_session, "LONG_S", 0.05)
+    monkeypatch.setattr(agent_session, "SILENT_S", 0.5)
+    run = AgentRun(tmp_path, {"prompts": [[ask(RUN), {"sleep": 0.2}, {"say": "Ok."}]]})
+    async with running(run) as agents:
+        call = calls(await run.reply(agents, QUESTION))[0]
+        await asyncio.sleep(0.6)
+        text = with_results(f"{QUESTION}\n🤖:[A]\n\nx\n", call, status="refused")
+        assert said(await run.reply(agents, text)) == "Ok."
+
+
 async def test_a_long_call_is_shown_however_late_it_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

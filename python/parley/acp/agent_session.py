@@ -153,7 +153,6 @@ class AgentSession:
         self._clear()
         self._is_cancelled, self.digest, self.asked_calls = False, "", frozenset()
         self._was_declined = False
-        self._hear()
         self.requests.begin()
         params = {"sessionId": self.id, "prompt": blocks}
         self._prompt = asyncio.ensure_future(self.process.request("session/prompt", params, None))
@@ -167,6 +166,7 @@ class AgentSession:
         the iterator earlier cancels the prompt. Raises ModelError.
         """
         decoder, is_complete = Decoder(provider, model), False
+        self._hear()  # while the user decided, the agent had to wait
         try:
             while not decoder.is_over:
                 payloads = await self._next()
