@@ -8,13 +8,20 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from parley.errors import ModelError
 from parley.http import certificates
 from parley.http.proxies import client_options
+from parley.providers.client import ProviderClient
 from parley.providers.sdk_imports import warm
+from parley.settings.values import ProviderSettings
 from tests.faulty_server import FaultyServer, Response
 from tests.ways_there import Authority
 
 OTHER = Path(__file__).parents[1] / "authority.pem"
+
+
+async def _no_demo() -> str:
+    return ""
 
 
 def reads() -> int:
@@ -35,6 +42,19 @@ async def test_a_client_trusts_the_certificates_that_the_user_names_now(
             await client.get(server.url)
         monkeypatch.setenv("SSL_CERT_FILE", str(authority.certificate))
         assert (await client.get(server.url)).content == b"{}"
+
+
+async def test_an_unreadable_certificate_file_is_a_failed_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/authority.pem")
+    client = ProviderClient({"KEY": "k"}, _no_demo)
+    async with FaultyServer() as server:
+        url = server.url.replace("http:", "https:")
+        provider = ProviderSettings("far", kind="openai", base_url=url, api_key_env="KEY")
+        with pytest.raises(ModelError, match="far cannot be reached"):
+            await client.read(provider, "/models", 10)
+    await client.close()
 
 
 def test_certificates_are_read_during_the_imports_for_a_tls_address() -> None:

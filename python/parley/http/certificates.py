@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import os
 import ssl
+import threading
 from functools import cache
 from importlib import import_module
 from typing import Any
 
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """The variables with which the user chooses other certificates; a change makes Parley read again."""
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class LateContext(ssl.SSLContext):
     """A client's TLS context that passes each connection on to the context with certificates.
 
     Without that, it would trust no server. `anyio` calls `wrap_bio` of other classes than the
-    standard library's in a thread (anyio 4.16, streams/tls.py, read 2026-11-26).
+    standard library's in a thread (anyio 4.16, streams/tls.py, read 2026-11-26), but asyncio does
+    not: call `read_certificates` in a thread before.
     """
 
     _protocols: list[str]
@@ -42,8 +45,9 @@ class LateContext(ssl.SSLContext):
 
 
 def read_certificates() -> ssl.SSLContext:
-    """The context with the certificates, for all clients."""
-    return _read(tuple(os.environ.get(name, "") for name in _VARIABLES))
+    """The context with the certificates, for all clients. Raises OSError."""
+    with _ONE_AT_A_TIME:
+        return _read(tuple(os.environ.get(name, "") for name in _VARIABLES))
 
 
 @cache

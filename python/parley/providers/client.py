@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from parley.clock import PausableClock
 from parley.errors import ModelError
+from parley.http.certificates import read_certificates
 from parley.http.proxies import ProxyError, client_options
 from parley.iterators import closing
 from parley.models.accumulate import PendingCall
@@ -364,6 +365,9 @@ class ProviderClient:
             (secret, *header_secrets(headers)), (secret, *reply_secrets(provider, headers))
         )
         url, httpx2 = await self._base_url(provider), import_module("httpx2")
+        if url.startswith("https:"):
+            with suppress(OSError):  # the connection reports it
+                await asyncio.to_thread(read_certificates)
         try:
             http_client = library.DefaultAsyncHttpxClient(
                 **client_options(url),
