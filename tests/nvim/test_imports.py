@@ -13,6 +13,7 @@ from tests.nvim.harness import ROOT
 SDKS = {"openai", "anthropic", "mcp"}
 LARGE = SDKS | {"jsonschema", "httpx2", "httpcore2", "pydantic", "uvicorn", "starlette"}
 HOST = "import parley.nvim.plugin, parley.runtime.app"
+SHELL = "import parley.cli.ask, parley.cli.respond, parley.runtime.app"
 LATER = {
     *("nvim.finder", "nvim.health", "nvim.comparison", "nvim.block_diff", "nvim.pages"),
     *("nvim.servers_page", "nvim.account_dialog", "nvim.agent_login", "nvim.permission_dialog"),
@@ -50,6 +51,13 @@ def test_a_host_starts_without_any_sdk_and_without_its_rarer_features() -> None:
     started = modules(HOST)
     assert LARGE & {name.partition(".")[0] for name in started} == set()
     assert {f"parley.{name}" for name in LATER} & started == set()
+    assert sum(name.startswith("parley.") for name in started) <= MOST
+
+
+def test_a_question_in_the_shell_imports_as_little() -> None:
+    started = modules(SHELL)
+    assert LARGE & {name.partition(".")[0] for name in started} == set()
+    assert {f"parley.{name}" for name in LATER} & started == {"parley.storage.forks"}
     assert sum(name.startswith("parley.") for name in started) <= MOST
 
 
