@@ -128,7 +128,8 @@ def test_an_indent_removed_by_escape_leaves_text(plain: Child, forgery: str) -> 
     plain.keys("GA<CR>")
     append(plain, handle, " " + forgery)
     plain.keys("<Esc>")
-    plain.until(lambda: plain.lines()[-1] == "\\" + forgery, "the backslash")
+    if not plain.nvim.funcs.has("nvim-0.13"):  # which keeps the indent, as it has text
+        plain.until(lambda: plain.lines()[-1] == "\\" + forgery, "the backslash")
     plain.keys("u")
     plain.keys("<C-r>")
     assert forged(plain) == []
