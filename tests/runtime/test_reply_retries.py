@@ -28,6 +28,7 @@ from parley.models.events import (
     Withdrawn,
 )
 from parley.models.request import Request
+from parley.models.sse import SSE
 from parley.runtime.app import App
 from parley.runtime.asyncio_ports import Callbacks
 from parley.runtime.reply_retries import ReplyRetries
@@ -79,10 +80,16 @@ WHOLE = [
 
 
 def outcomes(path: Path) -> list[list[ScriptStep]]:
-    """Every outcome of a stream that is cut after any of its bytes, except complete ones."""
+    """Every outcome of a stream that is cut after any of its bytes, except complete ones. It depends
+    only on the payloads, and most bytes complete none.
+    """
     content, known = path.read_bytes(), dict[str, list[ScriptStep]]()
+    cuts = dict[tuple[tuple[str, ...], tuple[str, ...]], bytes]()
     for cut in range(len(content)):
-        events, error = events_of(path, [content[:cut]])
+        sse = SSE()
+        cuts[tuple(sse.feed(content[:cut])), tuple(sse.end())] = content[:cut]
+    for received in cuts.values():
+        events, error = events_of(path, [received])
         if error:
             known.setdefault(f"{events}{error}", [*events, error])
     return list(known.values())
