@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.model_servers import served
+from tests.local_server import on_a_thread
+from tests.model_servers import ModelServer, served
 from tests.nvim.harness import Child, child
 
 
@@ -25,13 +26,16 @@ def report(nvim: Child) -> str:
 
 
 @contextmanager
-def port(listens: bool) -> Iterator[int]:
-    """A local port, with or without a listener."""
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        if listens:
-            server.listen()
-        yield server.getsockname()[1]
+def address(listens: bool) -> Iterator[str]:
+    """A local address, with or without a server, which lists no models."""
+    if listens:
+        server = ModelServer(lambda *_: (404, {}))
+        with on_a_thread(server):
+            yield f"{server.url}/v1"
+    else:
+        with socket.socket() as unused:
+            unused.bind(("127.0.0.1", 0))
+            yield f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
 
 
 @pytest.mark.parametrize(
@@ -82,10 +86,8 @@ def test_it_names_the_agent_for_new_chats_and_the_reason(
     ],
 )
 def test_it_says_whether_ollama_listens(tmp_path: Path, listens: bool, line: str) -> None:
-    with port(listens) as number:
-        url = f"http://127.0.0.1:{number}/v1"
-        with child(tmp_path, env={"OLLAMA_BASE_URL": url}) as nvim:
-            text = report(nvim)
+    with address(listens) as url, child(tmp_path, env={"OLLAMA_BASE_URL": url}) as nvim:
+        text = report(nvim)
     assert line.format(url) in text
     ways = "export OPENROUTER_API_KEY=... or :ParleyLogin openrouter"
     assert f"https://openrouter.ai/api/v1: no key. To use the agent: {ways}" in text
