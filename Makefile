@@ -70,17 +70,20 @@ test: environment
 	  $(if $(SHUFFLE),--shuffle=$(SHUFFLE) --hypothesis-seed=$(SHUFFLE))
 
 slow: environment
-	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m slow $(ONLY)
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m "slow and not fuzz and not guests" $(ONLY)
 
 branches: environment
 	@PARLEY_BRANCHES=1 .ci/fast .venv
+
+# Tests in tests/nvim of processes, providers and the host. They run with one Neovim, because its version
+# makes no difference to them; other files there test everything that they show in the editor.
+ALIKE := agent_kill crossover faults imports kill package screens server_waits site_scenes tasks thinking together
 
 # Uses each Neovim that .ci/neovims prints; .ci/each runs the tests with all of them at once.
 neovims: environment
 	@mkdir -p .tools && .ci/neovims >.tools/neovims.txt
 	@PATH="$$PWD/$(BIN):$$PATH" .ci/each <.tools/neovims.txt $(BIN)/python -m pytest -n logical --dist worksteal \
-	  -p no:cacheprovider --ignore=tests/nvim/test_site_scenes.py --ignore=tests/nvim/test_kill.py \
-	  tests/nvim tests/e2e/test_demo.py
+	  -p no:cacheprovider $(ALIKE:%=--ignore=tests/nvim/test_%.py) tests/nvim tests/e2e/test_demo.py
 
 wheels: environment
 	@.ci/wheels
@@ -94,7 +97,7 @@ fuzz: environment
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m tests.fuzz --minutes $(MINUTES) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FACTOR),--factor $(FACTOR)) -- $(ONLY)
 
-guests: environment pyright $(GUESTS)/.stamp
+guests: environment pyright $(GUESTS)/.stamp $(GUESTS)/.python
 	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/python -m pytest -n logical --dist worksteal -m guests
 
 # Python packages, in an environment of their own: $(call environment_of,NAME,PACKAGES)
@@ -108,13 +111,18 @@ else \
 fi
 endef
 
-# The gateways are installed at the same time as everything else.
-$(GUESTS)/.stamp: Makefile | environment
+$(GUESTS)/.stamp: Makefile
+	@echo "installing MCP servers to test with into $(GUESTS) ..."
+	@mkdir -p $(GUESTS)
+	@npm install --silent --ignore-scripts --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS)
+	@npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE)
+	@touch $@
+
+# Both environments are installed at the same time.
+$(GUESTS)/.python: Makefile | environment
 	@echo "installing MCP servers and gateways to test with into $(GUESTS) ..."
 	@mkdir -p $(GUESTS)
 	@{ $(call environment_of,gateways,$(GATEWAYS)); } & gateways=$$!; \
-	npm install --silent --ignore-scripts --no-fund --no-audit --prefix $(GUESTS) $(NPM_GUESTS) && \
-	npm install --silent --no-fund --no-audit --prefix $(GUESTS)/conformance $(SUITE) && \
 	{ $(call environment_of,python,$(PYPI_GUESTS)); } && wait $$gateways
 	@touch $@
 

@@ -117,10 +117,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files without a selected test: each worker would import them all."""
+    mark = config.option.markexpr.partition(" ")[0]
+    if mark not in ("slow", "guests") or collection_path.suffix != ".py":
+        return None
+    is_marked = mark == "slow" and _is_long(collection_path)
+    return None if is_marked or f"mark.{mark}" in collection_path.read_text("utf-8") else True
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark the tests in the files that take longest."""
-    if item.path.is_relative_to(TESTS) and item.path.relative_to(TESTS).as_posix() in LONG:
+    if _is_long(item.path):
         item.add_marker("slow")
+
+
+def _is_long(path: Path) -> bool:
+    """Whether a file is one of those that take longest."""
+    return path.is_relative_to(TESTS) and path.relative_to(TESTS).as_posix() in LONG
 
 
 def pytest_xdist_setupnodes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,17 @@ def test_the_gate_runs_everything_that_make_test_skips_except_laws() -> None:
     assert any(line.startswith("make slow ") for line in lines)
     assert any(line.startswith(".ci/wheels ") for line in lines)
     assert "PARLEY_BRANCHES=1 .ci/pythons 3.14" in lines
+
+
+def test_the_files_that_only_one_neovim_runs_exist() -> None:
+    names = re.findall(r"^ALIKE := (.+)", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    missing = [
+        name
+        for name in " ".join(names).split()
+        if not (ROOT / "tests" / "nvim" / f"test_{name}.py").exists()
+    ]
+    assert names
+    assert missing == []
 
 
 def pythons(folder: Path, scripts: dict[str, str]) -> subprocess.CompletedProcess[str]:
