@@ -22,8 +22,7 @@ class LateContext(ssl.SSLContext):
     """A client's TLS context that passes each connection on to the context with certificates.
 
     Without that, it would trust no server. `anyio` calls `wrap_bio` of other classes than the
-    standard library's in a thread (anyio 4.16, streams/tls.py, read 2026-11-26), but asyncio does
-    not: call `read_certificates` in a thread before.
+    standard library's in a thread (anyio 4.16, streams/tls.py, read 2026-11-26).
     """
 
     _protocols: list[str]
@@ -38,8 +37,11 @@ class LateContext(ssl.SSLContext):
         self._protocols = list(alpn_protocols)
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """Begin a connection."""
-        context = read_certificates()
+        """Begin a connection. Raises SSLError, also if the certificates cannot be read."""
+        try:
+            context = read_certificates()
+        except OSError as error:
+            raise ssl.SSLError(f"the certificates cannot be read: {error}") from error
         context.set_alpn_protocols(self._protocols)
         return context.wrap_bio(*arguments, **options)
 

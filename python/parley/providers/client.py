@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 
 from parley.clock import PausableClock
 from parley.errors import ModelError
-from parley.http.certificates import read_certificates
 from parley.http.proxies import ProxyError, client_options
 from parley.iterators import closing
 from parley.models.accumulate import PendingCall
@@ -357,7 +356,7 @@ class ProviderClient:
     async def _connected(
         self, provider: ProviderSettings, login: str, library: ModuleType
     ) -> tuple[Any, _Keys]:
-        from parley.http import bodies, connections  # imports httpx2, too
+        from parley.http import bodies  # imports httpx2, too
 
         secret = "" if provider.builtin else await key_of(provider, self._environ, login)
         headers = {} if provider.builtin else own_headers(provider, self._environ)
@@ -365,19 +364,7 @@ class ProviderClient:
             (secret, *header_secrets(headers)), (secret, *reply_secrets(provider, headers))
         )
         url, httpx2 = await self._base_url(provider), import_module("httpx2")
-        if url.startswith("https:"):
-            with suppress(OSError):  # the connection reports it
-                await asyncio.to_thread(read_certificates)
         try:
-            http_client = library.DefaultAsyncHttpxClient(
-                **client_options(url),
-                **bodies.client_options(),
-                event_hooks={
-                    "request": [_with(headers)],
-                    "response": [bodies.stay, bodies.bounded(BODY_BYTES, streams=True)],
-                },
-            )
-            connections.hasten(http_client)
             client = clients.client(
                 provider,
                 library,
@@ -386,7 +373,14 @@ class ProviderClient:
                 max_retries=0,
                 default_headers=self._builtin_headers if provider.builtin else None,
                 timeout=httpx2.Timeout(self._idle_s, connect=CONNECT_S),
-                http_client=http_client,
+                http_client=library.DefaultAsyncHttpxClient(
+                    **client_options(url),
+                    **bodies.client_options(),
+                    event_hooks={
+                        "request": [_with(headers)],
+                        "response": [bodies.stay, bodies.bounded(BODY_BYTES, streams=True)],
+                    },
+                ),
             )
         except ProxyError as error:
             raise no_proxy(provider, error) from error
