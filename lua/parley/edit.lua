@@ -71,8 +71,11 @@ function M.apply(id, tick, edits, answer, markers)
   if ends_reply or moved and #followers > 0 then
     require("parley.status").moved(handle.buf)
   end
-  if #edits > 0 and edits[#edits].start < H.anchor(handle) then
-    H.remember(handle)
+  if #edits > 0 then
+    require("parley.highlight").written(handle.buf, edits[#edits].start)
+    if edits[#edits].start < H.anchor(handle) then
+      H.remember(handle)
+    end
   end
   handles.pin(id, handle.tick, answer)
   mirror.agree(handle.buf)

@@ -5,7 +5,7 @@ local api = vim.api
 local known = require("parley.known")
 local rows = require("parley.buffer_rows")
 local longest = 1000 -- the maximum number of lines for Treesitter
-local parse_ms = 150 -- while a reply streams, the shortest time between two parses
+local parse_ms = 150 -- while Parley writes, the shortest time between two parses
 local H = { chats = {}, tame = {}, treesitter = {}, held = {}, timers = {}, slowest = 0 }
 
 -- In Markdown, a model's thinking is a quote; without this, it would be a chat's brightest text.
@@ -178,10 +178,10 @@ function H.patient(buf, tree)
   return setmetatable(patient, { __index = tree })
 end
 
---- A reply has written text from a row on: parse it soon, together with the pieces that follow,
---- because a parse takes longer than everything else about a piece. The timer is only for the end:
---- usually, a piece is due to be drawn anyway.
-function M.streamed(buf, row)
+--- Parley has written text from a row on: parse it soon, together with the text that follows, because
+--- a parse takes longer than everything else about a piece of a reply, or about a call. The timer is
+--- only for the end: usually, a piece is due to be drawn anyway.
+function M.written(buf, row)
   local held = H.held[buf]
   if held then
     held.row = math.min(held.row, row)

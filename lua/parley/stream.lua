@@ -97,7 +97,7 @@ function H.write(handle, text, fresh)
   handles.keep(handle, tip, more > 0)
   handles.follow(handle, followers, tip)
   require("parley.status").moved(buf, known ~= nil and more == 0)
-  require("parley.highlight").streamed(buf, row)
+  require("parley.highlight").written(buf, row)
   return (vim.uv.hrtime() - started) / 1e6
 end
 

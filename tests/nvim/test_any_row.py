@@ -53,8 +53,8 @@ local calls = {
   ['handle.lead'] = function() if held then handle.lead(held, a, true) end end,
   ['handle.finish'] = function() handle.finish(id, { row = a, to_end = false, reveal = b }) end,
   ['handle.pin'] = function() handle.pin(id, tick, a) end,
-  ['highlight.streamed'] = function()
-    require('parley.highlight').streamed(buf, a)
+  ['highlight.written'] = function()
+    require('parley.highlight').written(buf, a)
     require('parley.highlight').forget(buf)
   end,
   ['stream.open'] = function() require('parley.stream').open(id, tick, {}, a, b, {}) end,
