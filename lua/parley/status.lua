@@ -28,7 +28,7 @@ function M.show(buf, text, id)
   if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_status ~= text then
     vim.b[buf].parley_status = text
     M.emit("ParleyStatus", { buf = buf, text = text })
-    vim.cmd.redrawstatus()
+    H.redraw(buf)
   end
 end
 
@@ -37,7 +37,7 @@ end
 function M.waiting(buf, calls)
   if api.nvim_buf_is_valid(buf) and vim.b[buf].parley_waiting ~= calls then
     vim.b[buf].parley_waiting = calls
-    vim.cmd.redrawstatus()
+    H.redraw(buf)
     if calls > 0 then
       M.emit("ParleyWaiting", { buf = buf, calls = calls })
     end
@@ -75,7 +75,7 @@ end
 function M.agent(buf, name)
   if api.nvim_buf_is_valid(buf) then
     vim.b[buf].parley_agent = name
-    vim.cmd.redrawstatus()
+    H.redraw(buf)
   end
 end
 
@@ -118,6 +118,12 @@ function M.step(buf)
     return text
   end
   return calls == 1 and "1 call is waiting" or ("%d calls are waiting"):format(calls)
+end
+
+--- Draw a buffer's status lines, without the rest of the screen, as `:redrawstatus` would: a change
+--- of the text may follow at once.
+function H.redraw(buf)
+  api.nvim__redraw({ buf = buf, statusline = true, flush = false })
 end
 
 function H.line(buf)
