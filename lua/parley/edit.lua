@@ -38,7 +38,8 @@ function M.look(buf, tick)
 end
 
 --- Apply edits to the text of `tick`: all or none.
----@param edits { start: integer, stop: integer, lines: string[] }[] from the bottom up
+---@param edits { start: integer, stop: integer, lines: string[] }[] in their order, each for the text
+---after the edits before it
 ---@param answer? integer the row of the current answer, after the edits
 ---@param markers? string[] the texts that structure starts with
 function M.apply(id, tick, edits, answer, markers)
@@ -54,8 +55,10 @@ function M.apply(id, tick, edits, answer, markers)
   local ends_reply = handle.more
     and #edits > 0
     and edits[1].stop > (handles.row(handle, "tip") or 0)
+  local first = math.huge
   M.write(handle, function()
     for _, each in ipairs(edits) do
+      first = math.min(first, each.start)
       H.replace(handle.buf, each.start, each.stop, each.lines)
       guard.note(handle.buf, each.start, 0, each.start + #each.lines - 1, markers)
     end
@@ -72,10 +75,10 @@ function M.apply(id, tick, edits, answer, markers)
     require("parley.status").moved(handle.buf)
   end
   if #edits > 0 then
-    require("parley.highlight").written(handle.buf, edits[#edits].start)
-    if edits[#edits].start < H.anchor(handle) then
-      H.remember(handle)
-    end
+    require("parley.highlight").written(handle.buf, first)
+  end
+  if first < H.anchor(handle) then
+    H.remember(handle)
   end
   handles.pin(id, handle.tick, answer)
   mirror.agree(handle.buf)
@@ -187,17 +190,21 @@ end
 --- continue there, unless the edits end its reply.
 ---@return boolean moved
 function H.tip_below(handle, edits, ends_reply)
-  local row = #edits > 0 and edits[1].start + #edits[1].lines - 1 or 0
-  for i = 2, #edits do
-    row = row + #edits[i].lines - (edits[i].stop - edits[i].start)
+  local row, lowest = -1, nil
+  for _, each in ipairs(edits) do
+    if not lowest or each.start > row then
+      row, lowest = each.start + #each.lines - 1, each
+    else
+      row = row + #each.lines - (each.stop - each.start)
+    end
   end
   -- A stream cannot continue above the current exchange.
   local goes_down = row > (handles.row(handle, "tip") or H.anchor(handle) - 1)
-  local moves = #edits > 0 and #edits[1].lines > 0 and (goes_down or ends_reply)
+  local moves = lowest and #lowest.lines > 0 and (goes_down or ends_reply)
   if moves then
     handles.set_tip(handle, math.max(row, 0), 0)
   end
-  return moves
+  return moves == true
 end
 
 --- The row of the current exchange.

@@ -78,3 +78,43 @@ async def test_a_reply_and_its_first_text_are_one_request() -> None:
     await document.append(" more")
     await document.settle()
     assert editor.asked == ["open_stream", "append"]
+
+
+async def test_changes_that_begin_together_are_one_request_with_the_place_for_the_reply() -> None:
+    editor = FakeEditor()
+    mirror = Mirror(editor.loop.time)
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    await document.begin(lambda s: [Edit(len(s.lines), len(s.lines), ("one",))])
+    await document.begin(lambda s: [Edit(len(s.lines), len(s.lines), ("two",))])
+    ahead = await document.read()
+    await document.open_stream(lambda s: (Edit(len(s.lines), len(s.lines), ("",)), len(s.lines)))
+    await document.begin(lambda s: [Edit(0, 1, ("💬: later",))])  # not before the reply's place
+    await document.settle()
+    assert editor.asked == ["open_stream", "apply"]
+    assert ahead.lines == [*LINES, "one", "two"]
+    assert list(mirror.text.lines) == ["💬: later", *LINES[1:], "one", "two", ""]
+
+
+async def test_a_text_is_parsed_once_for_a_begun_change_and_its_arrival() -> None:
+    editor = FakeEditor()
+    mirror = Mirror(editor.loop.time)
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    await document.begin(lambda _: [Edit(5, 5, ("more",))])
+    ahead = (await document.read()).transcript
+    await document.settle()
+    assert mirror.text.transcript is ahead
+
+
+async def test_begun_changes_are_made_again_for_a_text_that_has_changed() -> None:
+    editor = FakeEditor()
+    mirror = Mirror(editor.loop.time)
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    await document.look()
+    await document.begin(lambda s: [Edit(len(s.lines), len(s.lines), ("end",))])
+    editor.tick += 1
+    mirror.put(editor.tick, BufferText.of([*LINES, "typed"]))
+    await document.settle()
+    assert list(mirror.text.lines) == [*LINES, "typed", "end"]

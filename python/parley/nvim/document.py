@@ -8,19 +8,71 @@ the text.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from parley.chat.edits import BELOW_TIP, Edit
 from parley.chat.grammar import marker_of
 from parley.engine import REMOVED, Change, Snapshot
 from parley.errors import GoneError
+from parley.frozen import frozen
 from parley.nvim.editor import LATER_S, Editor
 from parley.nvim.mirror import UNKNOWN_TICK, BufferText, Mirror
 from parley.nvim.stream import STARTS, BufferStream, pieces
 from parley.policy.choice import exchange_at
+
+Tip: TypeAlias = Callable[[Snapshot], tuple[Edit, int]]
+
+
+@frozen
+class _Plan:
+    """The edits that some changes make to a text, in their order, and the text after them."""
+
+    before: BufferText
+    row: int
+    """The current row before the edits."""
+    after: BufferText
+    anchor: int
+    """The current row after the edits."""
+    edits: tuple[Edit, ...] = ()
+
+    @classmethod
+    def of(cls, text: BufferText, row: int, changes: Iterable[Change] = ()) -> _Plan:
+        """The edits that these changes make, each to the text after the changes before it."""
+        plan = cls(text, row, text, row)
+        for change in changes:
+            plan = plan.then(change(plan.shot))
+        return plan
+
+    def then(self, edits: Iterable[Edit]) -> _Plan:
+        """The plan with further edits."""
+        made = trimmed(self.after.lines, edits)
+        shift = sum(len(e.lines) - (e.end - e.start) for e in made if e.end <= self.anchor)
+        after, anchor = self.after.edited(made), self.anchor + shift
+        return _Plan(self.before, self.row, after, anchor, (*self.edits, *made))
+
+    @property
+    def shot(self) -> Snapshot:
+        """The text after the edits."""
+        return self.after.shot(self.anchor)
+
+
+class _Begun:
+    """Changes that have begun and are not sent yet: they will be sent together."""
+
+    def __init__(self, plan: _Plan) -> None:
+        self.plan = plan
+        self.changes = list[Change]()
+        self.tip: Tip | None = None
+        """If set, these changes open a stream."""
+        self.first = ""
+        """The stream's first text."""
+
+    def add(self, change: Change) -> None:
+        self.plan = self.plan.then(change(self.plan.shot))
+        self.changes.append(change)
 
 
 class BufferDocument:
@@ -50,8 +102,9 @@ class BufferDocument:
         """The changedtick of the text for which the anchor is valid."""
         self._is_pinned = False
         self._stream = BufferStream(editor, handle, mirror)
-        self._ahead: tuple[BufferText, Snapshot] | None = None
-        """The text and the snapshot as they will be after all begun work."""
+        self._ahead: _Plan | None = None
+        """The text as it will be after all begun work."""
+        self._unsent: _Begun | None = None
         self._work: asyncio.Task[None] | None = None
         self._waiting = 0
         self._hurry = asyncio.Event()
@@ -72,30 +125,33 @@ class BufferDocument:
         """The document as it is now, without tracking an answer."""
         if self._work and self._work.done():
             await self._finish()
-        return self._ahead[1] if self._ahead else await self._look()
+        return self._ahead.shot if self._ahead else await self._look()
 
     async def change(self, change: Change) -> None:
         """Apply the edits that `change` returns for the buffer's current text."""
         await self.settle()  # a stopped turn did not wait for its changes
-        await self._change(change)
+        await self._look(may_be_old=True)
+        begun = _Begun(_Plan.of(self._mirror.text, self._anchor))
+        begun.add(change)
+        await self._write(begun)
 
     async def begin(self, change: Change) -> None:
         """Begin a change: from now on, reads include it, and later writes follow it."""
         async with self._beginning:  # concurrent calls begin changes concurrently
-            shot = await self.look()
-            text = self._ahead[0] if self._ahead else self._mirror.text
-            after, anchor = _edited(text, shot.anchor, trimmed(shot.lines, change(shot)))
-            self._begin((after, after.shot(anchor)), lambda: self._change(change))
+            await self.look()
+            begun = self._unsent or _Begun(self._next_plan())
+            begun.add(change)
+            self._begin(begun)
 
-    async def open_stream(
-        self, tip: Callable[[Snapshot], tuple[Edit, int]], text: str = ""
-    ) -> None:
+    async def open_stream(self, tip: Tip, text: str = "") -> None:
         """Begin an edit; `append` writes at the line that the edit specifies, after `text`."""
         if not self._work:
             await self._stream.settle()
-        shot = await self.look()
+        await self.look()
         first, *rest = pieces(text) or [""]
-        self._begin(self._ahead or (self._mirror.text, shot), lambda: self._open(tip, first))
+        begun = self._unsent or _Begun(self._next_plan())
+        begun.tip, begun.first = tip, first
+        self._begin(begun)
         self._stream.wait_for(self._finish)
         if text:
             self._hurry.set()
@@ -128,21 +184,32 @@ class BufferDocument:
             self._work.cancel()
         self._editor.tell("close", self._handle)
 
-    def _begin(
-        self, ahead: tuple[BufferText, Snapshot], work: Callable[[], Coroutine[Any, Any, None]]
-    ) -> None:
-        before = self._work
+    def _next_plan(self) -> _Plan:
+        """A plan without edits, for the text after all begun work."""
+        ahead = self._ahead
+        return _Plan.of(
+            *(ahead.after, ahead.anchor) if ahead else (self._mirror.text, self._anchor)
+        )
 
-        async def begun() -> None:
-            if before:
-                await before
-            else:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._hurry.wait(), LATER_S)
-            await work()
+    def _begin(self, begun: _Begun) -> None:
+        """Begin these changes, or wait for more if they have begun. None can follow a stream's
+        place.
+        """
+        is_new = begun is not self._unsent
+        self._ahead, self._unsent = begun.plan, None if begun.tip else begun
+        if is_new:
+            self._work = self._editor.loop.create_task(self._write_soon(begun, self._work))
+            self._work.add_done_callback(self._ended)
 
-        self._ahead, self._work = ahead, self._editor.loop.create_task(begun())
-        self._work.add_done_callback(self._ended)
+    async def _write_soon(self, begun: _Begun, before: asyncio.Task[None] | None) -> None:
+        if before:
+            await before
+        else:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), LATER_S)
+        if self._unsent is begun:
+            self._unsent = None
+        await self._write(begun)
 
     async def _finish(self) -> None:
         """Wait for all begun changes."""
@@ -176,44 +243,43 @@ class BufferDocument:
             return shot
         return mirror.text.shot(self._anchor)
 
-    async def _change(self, change: Change) -> None:
+    async def _write(self, begun: _Begun) -> None:
+        plan, tip, first = begun.plan, begun.tip, begun.first
         while True:
-            shot = await self._look(may_be_old=True)
+            await self._look(may_be_old=True)
             text = self._mirror.text
-            edits = trimmed(shot.lines, change(shot))
-            if edits:
-                if await self._is_applied("apply", text, edits, STARTS):
+            if text is not plan.before or self._anchor != plan.row:
+                plan = _Plan.of(text, self._anchor, begun.changes)
+            if tip is None:
+                if await self._is_written(plan):
                     return
-            elif (await self._look()).lines is shot.lines:
-                return
-
-    async def _open(self, tip: Callable[[Snapshot], tuple[Edit, int]], first: str) -> None:
-        while True:
-            shot = await self._look(may_be_old=True)
-            text, first = self._mirror.text, first or self._stream.take()
-            edit, row = _with_text(*tip(shot), first)
+                continue
+            first = first or self._stream.take()
+            edit, row = _with_text(*tip(plan.shot), first)
             self._stream.reset(f"{text.line_end}\n", is_fresh=not first or first.endswith("\n"))
             more = BELOW_TIP + text.line_end
-            if await self._is_applied(
-                "open_stream", text, trimmed(shot.lines, [edit]), row, STARTS, more
-            ):
+            if await self._is_applied("open_stream", plan.then([edit]), row, STARTS, more):
                 return
 
-    async def _is_applied(self, how: str, text: BufferText, edits: list[Edit], *more: Any) -> bool:
+    async def _is_written(self, plan: _Plan) -> bool:
+        if plan.edits:
+            return await self._is_applied("apply", plan, STARTS)
+        return (await self._look()).lines is plan.before.lines
+
+    async def _is_applied(self, how: str, plan: _Plan, *more: Any) -> bool:
         """Apply edits; if the text had changed, return False; the new text is then known."""
-        after, anchor = _edited(text, self._anchor, edits)
-        answer = None if self._is_pinned else answer_row(after.shot(anchor))
+        answer = None if self._is_pinned else answer_row(plan.shot)
 
         def on_reply(reply: dict[str, Any]) -> None:
             if reply.get("applied"):
-                self._mirror.put(reply["tick"], after)
+                self._mirror.put(reply["tick"], plan.after)
                 self._anchor, self._tick = reply["anchor"], reply["tick"]
                 self._is_pinned = self._is_pinned or answer is not None
                 self._on_change()
             else:
                 self._receive(reply)
 
-        changes = as_tables(edits, text.line_end)
+        changes = as_tables(plan.edits, plan.before.line_end)
         reply = await self._ask(on_reply, how, self._handle, self._tick, changes, answer, *more)
         return bool(reply.get("applied"))
 
@@ -225,12 +291,6 @@ class BufferDocument:
 
     async def _ask(self, on_reply: Callable[[Any], None], *question: Any) -> dict[str, Any]:
         return checked(await self._editor.ask(*question, on_reply=on_reply))
-
-
-def _edited(text: BufferText, anchor: int, edits: list[Edit]) -> tuple[BufferText, int]:
-    """The text after the edits, and the new place of the current line."""
-    shift = sum(len(e.lines) - (e.end - e.start) for e in edits if e.end <= anchor)
-    return text.edited(edits), anchor + shift
 
 
 def _with_text(edit: Edit, row: int, text: str) -> tuple[Edit, int]:
@@ -290,7 +350,7 @@ def _trimmed(lines: list[str], edit: Edit) -> Edit | None:
     return small if small.lines or small.end > small.start else None
 
 
-def as_tables(edits: list[Edit], line_end: str) -> list[dict[str, Any]]:
+def as_tables(edits: Sequence[Edit], line_end: str) -> list[dict[str, Any]]:
     """Edits in the form that Lua expects."""
     return [
         {"start": e.start, "stop": e.end, "lines": [line + line_end for line in e.lines]}
