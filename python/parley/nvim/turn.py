@@ -20,6 +20,7 @@ from parley.nvim.announcements import announcement, reminder, title
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.document import BufferDocument
+from parley.nvim.editor import LATER_S
 from parley.nvim.running import RunningCalls
 from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
@@ -66,7 +67,9 @@ class Turn:
         self._running = RunningCalls(self._editor.loop.time)
         self._facts = list[dict[str, Any]]()
         """Facts about calls to send to Neovim soon."""
-        self._has_calls = self._is_due = False
+        self._has_calls = False
+        self._due: asyncio.TimerHandle | None = None
+        """The next drawing of the calls."""
         self.ending = False
         self._awaits_servers = False
         self.has_answer = True
@@ -253,8 +256,9 @@ class Turn:
             case engine.TaskBegan():
                 self._editor.spawn(self._keep())
             case engine.CallProgress():
-                for fact in self._running.facts(what):
-                    self._editor.tell("call", self.buffer.buf, fact)
+                self._facts += self._running.facts(what)
+                if not self._due:  # otherwise after the call's beginning
+                    self._tell_facts()
             case _:
                 pass
 
@@ -284,19 +288,22 @@ class Turn:
             self._editor.tell("reload")
 
     def _redraw_calls(self) -> None:
-        """Draw this answer's calls as they are now, only once for simultaneous events."""
-        if self._has_calls and not self._is_due:
-            self._is_due = True
-            self._editor.loop.call_soon(self._tell_calls)
+        """Draw this answer's calls soon, only once for changes that follow each other at once."""
+        if self._has_calls and not self._due:
+            self._due = self._editor.loop.call_later(LATER_S, self._tell_calls)
 
     def _tell_calls(self) -> None:
-        self._is_due = False
-        if self.is_drawn:
-            return
-        calls = self.screen.draw_calls(self.document.anchor)
+        if self._due:
+            self._due.cancel()
+        self._due = None
+        calls = [] if self.is_drawn else self.screen.draw_calls(self.document.anchor)
         waiting = [call.id for call in calls if call.id not in self._running]
+        self._facts = [*({"id": name, "state": "waiting"} for name in waiting), *self._facts]
+        self._tell_facts()
+
+    def _tell_facts(self) -> None:
         facts, self._facts = self._facts, []
-        for fact in [*({"id": name, "state": "waiting"} for name in waiting), *facts]:
+        for fact in facts:
             self._editor.tell("call", self.buffer.buf, fact)
 
 
