@@ -17,7 +17,15 @@ import pytest
 from parley.engine.ports import Ledger
 from parley.errors import BusyError, ParleyError
 from parley.policy.approval import CallKey, Entry, LedgerView
-from parley.policy.facts import Approved, Explained, Proposed, Removed, Revoked, Warned
+from parley.policy.facts import (
+    Approved,
+    Disowned,
+    Explained,
+    Proposed,
+    Removed,
+    Revoked,
+    Warned,
+)
 from parley.policy.permissions import Permission
 from parley.storage.ledger import MADE_HERE, ChatLedger, LedgerFile, default_path, shell_ledger
 from tests.ledgers import open_ledger
@@ -202,6 +210,65 @@ def test_a_ledger_that_others_could_read_becomes_private(tmp_path: Path) -> None
 def test_the_ledger_is_durable(file: LedgerFile) -> None:
     assert file.read("PRAGMA synchronous", ()) == [(2,)]
     assert file.read("PRAGMA journal_mode", ()) == [("wal",)]
+
+
+def test_in_a_turn_records_are_read_again_only_after_a_change(
+    file: LedgerFile, chat: ChatLedger
+) -> None:
+    assert file.path
+    statements = list[str]()
+    file._db.set_trace_callback(statements.append)
+    call = [(KEY.id, KEY.arguments)]
+
+    def read() -> int:
+        statements.clear()
+        views = [ledger.view(call) for ledger in (chat, file.chat(chat.chat), chat)]
+        assert views[0] == views[1] == views[2]
+        return sum(text.lstrip().startswith(("SELECT", "WITH")) for text in statements)
+
+    with chat.lease():
+        once = read()
+        assert read() == 0
+        for change in (
+            lambda: chat.record(Approved(((KEY, "ya"),), "key")),
+            lambda: LedgerFile(file.path).chat(chat.chat).start(KEY),  # another process
+            lambda: file.allow(Permission("demo", "web_search", "digest"), ""),
+        ):
+            before = chat.view(call)
+            change()
+            assert (read(), read()) == (once, 0)
+            assert chat.view(call) != before
+        rmtree(file.path.parent)
+        assert chat.view(call) == LedgerView()
+    file._db.set_trace_callback(statements.append)
+    assert read() == 3 * once  # no memory is used between turns
+
+
+def test_only_facts_that_take_something_away_wait_for_the_disk(
+    file: LedgerFile, chat: ChatLedger
+) -> None:
+    statements = list[str]()
+    file._db.set_trace_callback(statements.append)
+
+    def waited() -> list[str]:
+        """How the last transactions waited."""
+        names = {"PRAGMA synchronous=NORMAL": "no", "PRAGMA synchronous=FULL": "yes"}
+        names["PRAGMA wal_checkpoint(TRUNCATE)"] = "and left nothing in the log"
+        how = [names[text] for text in statements if text in names]
+        statements.clear()
+        return how
+
+    chat.record(Proposed((("i", "t", "{}"),), (KEY,)))
+    chat.record(Approved(((KEY, "ya"),), "key"))
+    assert waited() == ["no"]
+    chat.record(Approved(((KEY, "ya"),), "key"))  # instead of the approval before
+    assert waited() == ["and left nothing in the log"]
+    chat.record(Disowned((("i", "{}"),)))
+    chat.record(Revoked((KEY.id,)))
+    assert waited() == ["yes", "and left nothing in the log"]
+    chat.record(Approved(((KEY, "ya"),), "key"))
+    assert chat.start(KEY)
+    assert waited() == ["no", "yes", "and left nothing in the log"]
 
 
 def test_an_unusable_place_is_reported_with_a_remedy(tmp_path: Path) -> None:

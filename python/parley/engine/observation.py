@@ -32,12 +32,12 @@ class Observation:
     catalogue: Catalogue
     view: LedgerView
     previews: Previews = field(default_factory=dict)
+    situation: Situation = field(init=False, repr=False, compare=False)
+    """The situation that determines the next step."""
 
-    @property
-    def situation(self) -> Situation:
-        """The situation that determines the next step."""
+    def __post_init__(self) -> None:
         shot, settings = self.snapshot, self.settings
-        return Situation(
+        situation = Situation(
             shot.transcript,
             shot.at,
             self.catalogue,
@@ -46,6 +46,7 @@ class Observation:
             settings.rules,
             self.previews,
         )
+        object.__setattr__(self, "situation", situation)
 
     def request(self, tools_on: bool) -> Request:
         """The request to send to the model."""

@@ -271,7 +271,11 @@ class NoSkills:
 
 
 class Ledger(Protocol):
-    """The decisions made on this machine for this chat. Each method is one durable transaction."""
+    """The decisions made on this machine for this chat.
+
+    Each method is one transaction, which survives the end of this process. Only a power loss may
+    undo the last facts that `record` received, and none that takes something away.
+    """
 
     def lease(self) -> AbstractContextManager[None]:
         """Hold the right to run a turn in this chat; raises BusyError if another process holds this
@@ -284,8 +288,8 @@ class Ledger(Protocol):
         ...
 
     def start(self, key: CallKey) -> bool:
-        """Use up this call's approval. Only the caller for which this returns True may send the
-        call to its server.
+        """Use up this call's approval, durably. Only the caller for which this returns True may
+        send the call to its server.
         """
         ...
 
@@ -323,6 +327,8 @@ class CallBegan:
 
     proposal: Proposal
     tool: Tool
+    rule: str = ""
+    """The rule by which the call was approved; "" for a call that others run."""
 
 
 @frozen

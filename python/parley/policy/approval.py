@@ -166,14 +166,20 @@ class Approvals:
     view: LedgerView
     previews: Previews = field(default_factory=dict)
     """What the waiting calls would do to files, as far as that is known."""
-    _counts: _Counts = field(init=False, repr=False, compare=False)
+    _known_counts: list[_Counts] = field(
+        init=False, repr=False, compare=False, default_factory=list
+    )
+    """Empty until they are first needed."""
     _remembered: dict[tuple[str, str, str], Mapping[str, Mapping[str, Entry]]] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
     """Computed once for each tool that is queried."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_counts", _Counts.of(all_proposals(self.transcript), self.view))
+    @property
+    def _counts(self) -> _Counts:
+        if not self._known_counts:
+            self._known_counts.append(_Counts.of(all_proposals(self.transcript), self.view))
+        return self._known_counts[0]
 
     def standing(self, proposal: Proposal) -> Standing:
         """The standing of a proposal without a result.

@@ -120,16 +120,17 @@ class Situation:
     limits: Limits
     rules: Rules = field(default_factory=Rules)
     previews: Previews = field(default_factory=dict)
+    approvals: Approvals = field(init=False, repr=False, compare=False)
+    """The standing of the chat's proposals."""
+
+    def __post_init__(self) -> None:
+        approvals = Approvals(self.transcript, self.catalogue, self.view, self.previews)
+        object.__setattr__(self, "approvals", approvals)
 
     @property
     def exchange(self) -> Exchange:
         """The current exchange."""
         return self.transcript.exchanges[self.at]
-
-    @property
-    def approvals(self) -> Approvals:
-        """The standing of the chat's proposals."""
-        return Approvals(self.transcript, self.catalogue, self.view, self.previews)
 
 
 def next_step(situation: Situation) -> Step:

@@ -10,13 +10,12 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
-from parley.chat.transcript import Proposal, Result, ToolCall
+from parley.chat.transcript import Proposal, Result
 from parley.engine import CallBegan, CallEnded, Observer, TurnEvent
 from parley.errors import ModelError, ParleyError
 from parley.iterators import closing
 from parley.models.events import Answered, Event, Finished, Usage
 from parley.models.request import Request
-from parley.policy.approval import LedgerView
 
 T = TypeVar("T")
 
@@ -35,10 +34,6 @@ class AuditLog(Protocol):
         """Store the fingerprint of a request that a turn sent."""
         ...
 
-    def view(self) -> LedgerView:
-        """The decisions, each with the rule that made it."""
-        ...
-
     def news(self) -> list[str]:
         """Messages for the user about problems with the records, each returned once."""
         ...
@@ -50,7 +45,8 @@ class AuditedObserver:
     def __init__(self, observer: Observer, audit: AuditLog) -> None:
         self._observer = observer
         self._audit = audit
-        self._began: dict[str, _Began] = {}
+        self._began: dict[str, tuple[_Began, str]] = {}
+        """The beginnings of running calls, and the rules that approved them."""
         self.doing = ""
         """The last status."""
 
@@ -63,8 +59,8 @@ class AuditedObserver:
     def on_event(self, what: TurnEvent) -> None:
         """Record a call when its result has arrived."""
         match what:
-            case CallBegan(proposal, tool):
-                self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}")
+            case CallBegan(proposal, tool, rule):
+                self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}"), rule
             case CallEnded(proposal, result):
                 self._note_call(proposal, result)
             case _:
@@ -74,26 +70,17 @@ class AuditedObserver:
     def _note_call(self, proposal: Proposal, result: Result) -> None:
         """Record a call. No rule approved a call that others ran."""
         call, ran_by = proposal.call, proposal.ran_by
-        began = self._began.pop(call.id, None) or _Began(call.name)
+        began, rule = self._began.pop(call.id, (_Began(call.name), ""))
         facts = {
             "call": call.id,
             "tool": began.what,
             "outcome": result.status,
-            "rule": "" if ran_by else self._rule(call),
+            "rule": rule,
             **({"ran_by": ran_by} if ran_by else {}),
             "seconds": began.seconds(),
             "bytes": len(result.body.encode()),
         }
         self._audit.note("call", facts, began.at)
-
-    def _rule(self, call: ToolCall) -> str:
-        """The rule behind the approval that this call used up."""
-        same = (
-            e
-            for e in self._audit.view().entries
-            if (e.key.id, e.key.arguments) == (call.id, call.arguments)
-        )
-        return next((e.rule for e in reversed(list(same)) if e.state == "used"), "")
 
 
 async def recorded(

@@ -14,7 +14,15 @@ import os
 import sqlite3
 import time
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -196,6 +204,7 @@ AND entries.arguments = text WHERE chat <> ? AND state IN ('used', 'closed')
 CALLS_AT_ONCE = 400
 """The number of calls in one statement, with two values each; every SQLite accepts that many."""
 
+REVOKE = "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'"
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (
     SELECT number FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
@@ -212,6 +221,7 @@ class Database:
         self._identity: tuple[int, int] | None = None
         """Device and inode of the open file."""
         self._news = list[str]()
+        self._takes = self._is_synced = False
         self._open()
 
     def news(self) -> list[str]:
@@ -234,7 +244,8 @@ class Database:
                 failing.callback(self._db.close)
                 self._refuse_newer()  # before anything is written
                 self._use_wal()
-                self._db.execute("PRAGMA synchronous=FULL")
+                self._is_synced = False
+                self._sync(is_synced=True)
                 self._db.executescript(SCHEMA)
                 self._migrate()
                 failing.pop_all()
@@ -307,31 +318,27 @@ class Database:
             else:
                 return
 
-    @contextmanager
-    def unsynced(self) -> Iterator[sqlite3.Connection]:
+    def unsynced(self) -> AbstractContextManager[sqlite3.Connection]:
         """One transaction without a sync: it survives the end of this process, but perhaps not a
         power loss.
         """
-        with self._translated():
-            self._db.execute("PRAGMA synchronous=NORMAL")
-        try:
-            with self.transaction() as db:
-                yield db
-        finally:
-            with self._translated():
-                self._db.execute("PRAGMA synchronous=FULL")
+        return self.transaction(is_synced=False)
 
     @contextmanager
-    def transaction(self, *, takes: bool = False) -> Iterator[sqlite3.Connection]:
+    def transaction(
+        self, *, takes: bool = False, is_synced: bool = True
+    ) -> Iterator[sqlite3.Connection]:
         """One durable transaction; other processes wait for it.
 
-        With `takes`, which is for removing approvals, the changes are written to the database file
-        itself. So if that file is copied or restored without the log next to it (`-wal`), it does
-        not contain an approval that was already removed. If another file replaces it, no log from
-        the old file is left.
+        With `takes`, or if `take` was called, which is for removing approvals, the changes are
+        written to the database file itself. So if that file is copied or restored without the log
+        next to it (`-wal`), it does not contain an approval that was already removed. If another
+        file replaces it, no log from the old file is left.
         """
+        self._takes = takes
         with self._translated():
             self._renew()
+            self._sync(is_synced)
             self._db.execute("BEGIN IMMEDIATE")
             while self._renew():  # replaced while this waited for another process
                 self._db.execute("BEGIN IMMEDIATE")
@@ -343,8 +350,26 @@ class Database:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
-            if takes:
+            if self._takes:
                 self._db.execute(_EMPTY_LOG)
+
+    def _sync(self, is_synced: bool) -> None:
+        """Set whether the next transactions wait for the disk."""
+        if is_synced != self._is_synced:
+            self._db.execute(f"PRAGMA synchronous={'FULL' if is_synced else 'NORMAL'}")
+            self._is_synced = is_synced
+
+    def take(self) -> None:
+        """The current transaction removes an approval."""
+        self._takes = True
+
+    @property
+    def state(self) -> Hashable:
+        """Stays the same as long as no process changes the database."""
+        with self._translated():
+            self._renew()
+            ((others,),) = self._db.execute("PRAGMA data_version").fetchall()
+            return self._identity, others, self._db.total_changes
 
     def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows of a query."""
@@ -404,6 +429,11 @@ class LedgerFile(Database):
         self.viewer = viewer or uuid.uuid4().hex
         self.last_units: dict[str, tuple[int, tuple[str, ...]]] = {}
         """For each of the chats that asked last, the number and the units of its last request."""
+        self._turns = 0
+        """The number of running turns."""
+        self._views: dict[Hashable, LedgerView] = {}
+        """The views that were read while turns run and the database had the state `_views_of`."""
+        self._views_of: Hashable = None
         self.keep_days = 0
         """For how many days the records of the log and of requests are kept; 0 means forever."""
         self._is_swept = False
@@ -422,6 +452,29 @@ class LedgerFile(Database):
             for left in self.turns.glob("*"):
                 with locked(left):
                     pass
+
+    @contextmanager
+    def keeping_views(self) -> Iterator[None]:
+        """Do not read a chat's records again as long as no record changes: a turn asks for them at
+        each step.
+        """
+        self._turns += 1
+        try:
+            yield
+        finally:
+            self._turns -= 1
+            self._views.clear()
+
+    def view(self, key: Hashable, read: Callable[[], LedgerView]) -> LedgerView:
+        """The view with this key; `read` reads it, unless it is kept and nothing has changed."""
+        if not self._turns:
+            return read()
+        if (state := self.state) != self._views_of:
+            self._views.clear()
+            self._views_of = state
+        if key not in self._views:
+            self._views[key] = read()
+        return self._views[key]
 
     def remember_units(self, chat: str, last: tuple[int, tuple[str, ...]]) -> None:
         """Remember the number and the units of a chat's last request."""
@@ -566,7 +619,8 @@ class ChatLedger:
         lock.
         """
         if self._file.path is None:
-            yield
+            with self._file.keeping_views():
+                yield
             return
         self._file.sweep()
         with locked(self._file.turns / hashlib.sha256(_stored(self.chat)).hexdigest()) as is_ours:
@@ -575,7 +629,8 @@ class ChatLedger:
                     "another Neovim or command is running a turn in this chat. Wait for it, or "
                     "stop it there"
                 )
-            yield
+            with self._file.keeping_views():
+                yield
         self._file.delete_old()
 
     def view(self, calls: Collection[tuple[str, str]] = ()) -> LedgerView:
@@ -583,6 +638,16 @@ class ChatLedger:
 
         Includes the `calls` that were started for another file, of which this file may be a copy.
         """
+        key = self.chat, frozenset(calls)
+        view = self._file.view(key, lambda: self._read_view(calls))
+        return (
+            replace(view, permissions=self._applying(view.permissions))
+            if view.permissions
+            else view
+        )
+
+    def _read_view(self, calls: Collection[tuple[str, str]]) -> LedgerView:
+        """The view, with all permissions, also those for other chats and projects."""
         chat = (_stored(self.chat),)
         rows = self._file.read(
             "SELECT call_id, server, tool, arguments, digest, base, choice, rule, state"
@@ -611,14 +676,13 @@ class ChatLedger:
             tuple((_read(i), _read(a), what) for i, a, what in warnings),
             tuple(self._elsewhere(calls)),
             tuple((CallKey(*map(_read, row[:5])), _read(row[5])) for row in tasks),
-            self._permissions(),
+            tuple(permission for permission, _ in self._file.permissions()),
         )
 
-    def _permissions(self) -> tuple[Permission, ...]:
+    def _applying(self, permissions: Iterable[Permission]) -> tuple[Permission, ...]:
         """The permissions that apply to this chat, in the user's current project."""
-        every = [permission for permission, _ in self._file.permissions()]
-        project = self._project() if every else ""
-        return tuple(each for each in every if each.applies_in(self.chat, project))
+        project = self._project()
+        return tuple(each for each in permissions if each.applies_in(self.chat, project))
 
     def _elsewhere(self, calls: Collection[tuple[str, str]]) -> Iterator[tuple[str, str]]:
         keys = list({(_stored(call_id), _stored(arguments)) for call_id, arguments in calls})
@@ -635,8 +699,10 @@ class ChatLedger:
         return next((_read(text) for (text,) in self._file.read(query, (_stored(digest),))), "")
 
     def record(self, *facts: Fact) -> None:  # noqa: C901  one case for each fact
-        """Record facts in this order, in one transaction; it is durable unless the facts are only
-        explanations.
+        """Record facts in this order, in one transaction.
+
+        If a power loss may undo it, the facts take nothing away: then Parley asks the user again.
+        Before a call is sent, `start` makes everything durable that was recorded before.
         """
         if not facts:
             return
@@ -667,10 +733,11 @@ class ChatLedger:
             self._file.remember_units(self.chat, last)
 
     def _transaction(self, facts: Sequence[Fact]) -> AbstractContextManager[sqlite3.Connection]:
-        if all(isinstance(fact, Explained | Replied) for fact in facts):
-            return self._file.unsynced()
-        takes = any(isinstance(fact, Approved | Revoked | Removed) for fact in facts)
-        return self._file.transaction(takes=takes)
+        if any(isinstance(fact, Revoked | Removed) for fact in facts):
+            return self._file.transaction(takes=True)
+        if any(isinstance(fact, Disowned | Unwarned) for fact in facts):
+            return self._file.transaction()
+        return self._file.unsynced()
 
     def _approve(self, db: sqlite3.Connection, fact: Approved) -> None:
         why = fact.why.encode("utf-8", "replace").decode()
@@ -849,10 +916,5 @@ class ChatLedger:
         )
 
     def _revoke(self, db: sqlite3.Connection, call_id: str) -> None:
-        db.execute(
-            (
-                "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = "
-                "'live'"
-            ),
-            (_stored(self.chat), _stored(call_id)),
-        )
+        if db.execute(REVOKE, (_stored(self.chat), _stored(call_id))).rowcount:
+            self._file.take()
