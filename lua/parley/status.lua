@@ -4,7 +4,7 @@ local M = {}
 
 local api = vim.api
 local ns = api.nvim_create_namespace("parley.status")
-local H = { running = {} }
+local H = { running = {}, due = {} }
 
 local frames = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 local patience_ms, frame_ms = 300, 120
@@ -120,10 +120,19 @@ function M.step(buf)
   return calls == 1 and "1 call is waiting" or ("%d calls are waiting"):format(calls)
 end
 
---- Draw a buffer's status lines, without the rest of the screen, as `:redrawstatus` would: a change
---- of the text may follow at once.
+--- Draw a buffer's status lines soon, once for all changes that arrive together, and not the rest of
+--- the screen, as `:redrawstatus` would: a change of the text may follow at once.
 function H.redraw(buf)
-  api.nvim__redraw({ buf = buf, statusline = true, flush = false })
+  if H.due[buf] then
+    return
+  end
+  H.due[buf] = true
+  vim.schedule(function()
+    H.due[buf] = nil
+    if api.nvim_buf_is_valid(buf) then
+      api.nvim__redraw({ buf = buf, statusline = true, flush = false })
+    end
+  end)
 end
 
 function H.line(buf)

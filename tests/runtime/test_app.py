@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,22 @@ async def test_every_agent_has_the_workspace_and_only_demo_agents_the_mock_serve
     assert chosen.tools
     servers = {tool.server for _, tool in chosen.tools(await app.servers.catalogue()).tools}
     assert servers == {"workspace", *(["mock"] if agent == "Demo" else [])}
+    await app.close()
+
+
+async def test_a_turns_settings_are_resolved_again_only_after_a_change(tmp_path: Path) -> None:
+    app = App(Settings(), {}, open_ledger(), folder=lambda: tmp_path)
+    resolve = app.resolve("Demo")
+    one, other = parse("💬: one\n"), parse("💬: other\n")
+    first, same = resolve(one), resolve(other)
+    assert same.limits is first.limits
+    assert [each.request.transcript for each in (first, same)] == [one, other]
+    limited = resolve(parse("---\nmax_tokens: 7\n---\n💬: one\n"))
+    assert limited.request.max_tokens == 7
+    app.settings = replace(app.settings, system_prompt="Be brief.")
+    changed = resolve(one)
+    assert (first.request.max_tokens, changed.request.max_tokens) == (None, None)
+    assert changed.request.system == "Be brief."
     await app.close()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 
 from parley.chat.options import CallLimits, ThinkingSettings, ToolMode
@@ -67,8 +68,12 @@ class FrontMatter:
     problems: tuple[Problem, ...] = ()
 
 
+@lru_cache(maxsize=16)
 def read_front_matter(raw: str | None) -> FrontMatter:
-    """Read a transcript's raw front matter, which may be None or "". Problems have file lines."""
+    """Read a transcript's raw front matter, which may be None or "". Problems have file lines.
+
+    A turn asks for it at each step, and YAML is slow.
+    """
     table = read_yaml(raw)
     if table.problem:
         return FrontMatter({}, (table.problem,))

@@ -415,22 +415,32 @@ class App:
             known = self.models.known(agent.provider)
             return listed_agent(agent, lists.setdefault(agent.provider, known))
 
+        known: tuple[tuple[object, ...], engine.ChatSettings] | None = None
+        """The last settings, before the corrections that requests have taught, and their sources."""
+
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
-            agent = fixed or agent_of(transcript)
-            settings = resolve.chat_settings(
-                transcript,
-                self.settings,
-                agent,
-                self._templates,
-                skills=self._skill_tool,
-                instructions=instructions_of(transcript),
-            )
+            nonlocal known
+            agent, instructions = fixed or agent_of(transcript), instructions_of(transcript)
+            sources = transcript.front_matter, self.settings, agent, self._skill_tool, instructions
+            if known is None or known[0] != sources:
+                known = (
+                    sources,
+                    resolve.chat_settings(
+                        transcript,
+                        self.settings,
+                        agent,
+                        self._templates,
+                        skills=self._skill_tool,
+                        instructions=instructions,
+                    ),
+                )
+            settings = known[1]
             request = self.client.settled(self._text_tools.settled(settings.request))
             if chosen:  # the user has not agreed to the file's mode and search, so neither is used
                 searches = request.web_search and agent.web_search
                 request = replace(request, mode="", web_search=searches)
                 settings = replace(settings, agent=agent.name)
-            return replace(settings, request=request)
+            return replace(settings, request=replace(request, transcript=transcript))
 
         return settings_of
 
