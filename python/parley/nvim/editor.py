@@ -24,7 +24,7 @@ for _, call in ipairs(...) do
   if not ok then vim.g.parley_last_error = why end
 end
 """
-LATER_S = 0.003
+LATER_S = 0.008
 """How many seconds `tell` delays its calls, so that a request to a model is sent first."""
 
 _SHOWING = frozenset(
@@ -55,6 +55,7 @@ class Editor:
         self._tasks = set[asyncio.Task[None]]()
         self._untold = list[list[Any]]()
         """Calls of `tell` that have not been sent to Neovim."""
+        self._timer: asyncio.TimerHandle | None = None
 
     async def ask(
         self, name: str, *arguments: Any, on_reply: Callable[[Any], None] = lambda _: None
@@ -88,7 +89,7 @@ class Editor:
         reply may overtake a status.
         """
         if not self._untold:
-            self.loop.call_later(LATER_S, self._tell_now)
+            self._timer = self.loop.call_later(LATER_S, self.tell_now)
         self._untold.append([name, *shown_arguments(name, arguments)])
 
     def send(self, name: str, *arguments: Any) -> None:
@@ -98,9 +99,12 @@ class Editor:
 
     def _tell_before(self, name: str) -> None:
         if name not in _PIECES or any(call[0] not in _BESIDE_TEXT for call in self._untold):
-            self._tell_now()
+            self.tell_now()
 
-    def _tell_now(self) -> None:
+    def tell_now(self) -> None:
+        """Make the calls of `tell` that have not been made yet."""
+        if self._timer:
+            self._timer.cancel()
         if self._untold:
             calls, self._untold = self._untold, []
             self._nvim.exec_lua(_TELL, calls, async_=True)

@@ -300,6 +300,7 @@ class Turn:
         waiting = [call.id for call in calls if call.id not in self._running]
         self._facts = [*({"id": name, "state": "waiting"} for name in waiting), *self._facts]
         self._tell_facts()
+        self._editor.tell_now()  # this has waited already
 
     def _tell_facts(self) -> None:
         facts, self._facts = self._facts, []
