@@ -5,11 +5,12 @@ from __future__ import annotations
 from parley.chat.transcript import Proposal, Result
 from parley.engine import CallBegan, CallEnded
 from parley.nvim.pages import log_page
+from parley.policy.facts import Approved
 from parley.runtime.asyncio_ports import Callbacks
 from parley.runtime.audit import AuditedObserver
 from parley.runtime.totals import ToolTotals, totals
 from parley.tools.catalogue import Tool
-from tests.chats import SEARCH, call
+from tests.chats import SEARCH, call, key
 from tests.ledgers import open_ledger
 
 FOUND = Result("ok", "a page")
@@ -18,10 +19,12 @@ FOUND = Result("ok", "a page")
 def test_a_call_that_others_ran_is_recorded_as_such_and_not_as_approved() -> None:
     chat = open_ledger().chat("chat.md")
     own, others = Proposal(call(1), "ya"), Proposal(call(1), ran_by="provider")
-    observer, others_tool = AuditedObserver(Callbacks(), chat), Tool("anthropic", "web_search")
-    for began in (CallBegan(own, SEARCH, "key"), CallBegan(others, others_tool)):
-        observer.on_event(began)
-        observer.on_event(CallEnded(began.proposal, FOUND))
+    chat.record(Approved(((key(own), "ya"),), "key"))
+    assert chat.start(key(own))
+    observer = AuditedObserver(Callbacks(), chat)
+    for proposal, tool in ((own, SEARCH), (others, Tool("anthropic", "web_search"))):
+        observer.on_event(CallBegan(proposal, tool))
+        observer.on_event(CallEnded(proposal, FOUND))
     calls = [facts for _, kind, facts in chat.history() if kind == "call"]
     assert [(facts["tool"], facts["rule"], facts.get("ran_by")) for facts in calls] == [
         ("demo/web_search", "key", None),

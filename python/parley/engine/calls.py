@@ -205,7 +205,7 @@ async def _run(
         await _is_unchanged(ports, proposal, tool, approvals) and ports.ledger.start(key)
     ):
         return proposal, None
-    ports.observer.on_event(CallBegan(proposal, tool, approvals.rule(proposal)))
+    ports.observer.on_event(CallBegan(proposal, tool))
     if result := await run_own(ports, observation, tool, proposal.call.arguments):
         return proposal, result
     request, task_id = (

@@ -327,8 +327,6 @@ class CallBegan:
 
     proposal: Proposal
     tool: Tool
-    rule: str = ""
-    """The rule by which the call was approved; "" for a call that others run."""
 
 
 @frozen

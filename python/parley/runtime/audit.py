@@ -34,6 +34,10 @@ class AuditLog(Protocol):
         """Store the fingerprint of a request that a turn sent."""
         ...
 
+    def rule(self, call_id: str, arguments: str) -> str:
+        """The rule behind the approval that this call used up; "" if there is none."""
+        ...
+
     def news(self) -> list[str]:
         """Messages for the user about problems with the records, each returned once."""
         ...
@@ -45,8 +49,7 @@ class AuditedObserver:
     def __init__(self, observer: Observer, audit: AuditLog) -> None:
         self._observer = observer
         self._audit = audit
-        self._began: dict[str, tuple[_Began, str]] = {}
-        """The beginnings of running calls, and the rules that approved them."""
+        self._began: dict[str, _Began] = {}
         self.doing = ""
         """The last status."""
 
@@ -59,8 +62,8 @@ class AuditedObserver:
     def on_event(self, what: TurnEvent) -> None:
         """Record a call when its result has arrived."""
         match what:
-            case CallBegan(proposal, tool, rule):
-                self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}"), rule
+            case CallBegan(proposal, tool):
+                self._began[proposal.call.id] = _Began(f"{tool.server}/{tool.name}")
             case CallEnded(proposal, result):
                 self._note_call(proposal, result)
             case _:
@@ -70,12 +73,12 @@ class AuditedObserver:
     def _note_call(self, proposal: Proposal, result: Result) -> None:
         """Record a call. No rule approved a call that others ran."""
         call, ran_by = proposal.call, proposal.ran_by
-        began, rule = self._began.pop(call.id, (_Began(call.name), ""))
+        began = self._began.pop(call.id, None) or _Began(call.name)
         facts = {
             "call": call.id,
             "tool": began.what,
             "outcome": result.status,
-            "rule": rule,
+            "rule": "" if ran_by else self._audit.rule(call.id, call.arguments),
             **({"ran_by": ran_by} if ran_by else {}),
             "seconds": began.seconds(),
             "bytes": len(result.body.encode()),

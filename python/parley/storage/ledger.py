@@ -204,6 +204,10 @@ AND entries.arguments = text WHERE chat <> ? AND state IN ('used', 'closed')
 CALLS_AT_ONCE = 400
 """The number of calls in one statement, with two values each; every SQLite accepts that many."""
 
+RULE = """
+SELECT rule FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
+ORDER BY number DESC LIMIT 1
+"""
 REVOKE = "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'"
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (
@@ -692,6 +696,11 @@ class ChatLedger:
             values = [value for key in some for value in key]
             for call_id, arguments in self._file.read(query, (*values, _stored(self.chat))):
                 yield _read(call_id), _read(arguments)
+
+    def rule(self, call_id: str, arguments: str) -> str:
+        """The rule behind the last approval that this call used up; "" if there is none."""
+        rows = self._file.read(RULE, self._named(call_id, arguments))
+        return next((rule for (rule,) in rows), "")
 
     def definition(self, digest: str) -> str:
         """The definition with this digest, as canonical JSON; "" if it was not kept."""
