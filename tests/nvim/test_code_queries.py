@@ -80,10 +80,8 @@ def asker(plain: Child, tmp_path: Path) -> Iterator[Asker]:
     path = plain.edit(str(tmp_path / "code.py"), CODE)
     plain.command("setlocal filetype=python")
     client = plain.lua(START, sys.executable, str(SERVER), str(path.parent))
-    plain.until(
-        lambda: plain.lua("return #vim.lsp.get_clients({ method = 'workspace/symbol' }) > 0"),
-        "the language server",
-    )
+    ready = "return #vim.lsp.get_clients({ id = ..., method = 'workspace/symbol' }) > 0"
+    plain.until(lambda: plain.lua(ready, client), "the language server")
     one = Asker(plain)
     yield one
     one.close()

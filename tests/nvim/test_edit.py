@@ -429,7 +429,7 @@ def test_the_host_learns_how_long_the_last_drawing_of_a_reply_took(plain: Child)
     def draw_slowly() -> None:
         plain.lua(SLOW_SCREEN, ms)
         append(plain, handle, "one", True)
-        plain.screen()
+        plain.command("redraw")
         plain.lua("vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('slow'), {})")
 
     draw_slowly()

@@ -105,7 +105,7 @@ def test_the_texts_of_closed_chats_are_forgotten(tmp_path: Path) -> None:
     text = LARGE * (LINES // LARGE.count("\n")) + "💬: \n"
     with child(tmp_path, init=setup({}), forked=False) as nvim:
         sizes = list[float]()
-        for number in range(9):
+        for number in range(14):
             nvim.edit(f"{number}.md", text)
             nvim.until(lambda: nvim.lua(IS_DRAWN), "the drawn chat")
             nvim.command("bwipeout!")
