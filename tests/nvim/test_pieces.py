@@ -70,6 +70,18 @@ async def test_a_long_text_is_written_in_pieces_of_whole_lines() -> None:
     assert all(len(piece) <= MOST_AT_ONCE and piece.endswith("\n") for piece in asked)
 
 
+async def test_a_timer_that_outlives_its_text_sends_nothing() -> None:
+    asked = ListEditor(asyncio.get_running_loop())
+    written = BufferStream(cast(Editor, asked), 1, Mirror(asked.loop.time))
+    for text in ("one", " two", " three"):
+        written.append(text)
+        await asyncio.sleep(0)
+    await written.settle()
+    before = [*asked.requests]
+    await asyncio.sleep(FRAME_S + 2 * GATHER_S)
+    assert (asked.requests, "".join(asked)) == (before, "one two three")
+
+
 async def test_short_texts_are_joined() -> None:
     asked = ListEditor(asyncio.get_running_loop())
     written = BufferStream(cast(Editor, asked), 1, Mirror(asked.loop.time))

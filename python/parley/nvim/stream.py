@@ -124,7 +124,7 @@ class BufferStream:
         self._wait_no_longer()
         if self._needs_answer():
             self._task = self._editor.loop.create_task(self._run())
-        else:
+        elif self._pending:  # otherwise `settle` has written it, and the text may have a new tick
             self._send(self._batch())
 
     def _needs_answer(self) -> bool:
