@@ -100,5 +100,6 @@ def test_a_model_is_chosen_on_the_page_and_a_silent_provider_delays_nothing(nvim
         assert "anthropic" not in page  # its list is off
         nvim.keys("/claude-opus-7<CR><CR>")
         nvim.until(lambda: nvim.variable("parley_agent") == "near/claude-opus-7", "the agent")
-        assert "this chat now uses near/claude-opus-7" in nvim.messages()
+        said = "this chat now uses near/claude-opus-7"
+        nvim.until(lambda: said in nvim.messages(), "the message")
         assert nvim.name.endswith("models.md")
