@@ -119,16 +119,16 @@ async def test_a_change_that_was_recorded_but_not_made_is_no_conflict(project: P
 async def test_a_write_that_ends_after_its_call_was_stopped_can_be_reverted(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    may_write, file = threading.Event(), project.root / "a"
+    writes, may_write, file = threading.Event(), threading.Event(), project.root / "a"
 
     def slow(*arguments: Any) -> list[str]:
+        writes.set()
         may_write.wait(5)
         return replace_file(*arguments)
 
     monkeypatch.setattr(writing, "replace_file", slow)
     running = asyncio.ensure_future(project.run("c", "write_file", path="a", content="new"))
-    while not project.changes.all():  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    assert await asyncio.to_thread(writes.wait, 5)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

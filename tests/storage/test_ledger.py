@@ -231,7 +231,7 @@ def test_in_a_turn_records_are_read_again_only_after_a_change(
         assert read() == 0
         for change in (
             lambda: chat.record(Approved(((KEY, "ya"),), "key")),
-            lambda: LedgerFile(file.path).chat(chat.chat).start(KEY),  # another process
+            lambda: open_ledger(file.path).chat(chat.chat).start(KEY),  # another process
             lambda: file.allow(Permission("demo", "web_search", "digest"), ""),
         ):
             before = chat.view(call)
