@@ -53,11 +53,11 @@ async def carry_out(
         number = await recorder.begin(boundary, change)
         try:
             remarks += await _make(change, boundary, editor)
-        except (OSError, ParleyError) as error:
+        except OSError as error:
             recorder.end(number, is_done=False)
-            if isinstance(error, OSError):
-                why = f"{change.place} cannot be written: {error.strerror}"
-                raise ParleyError(why) from error
+            raise ParleyError(f"{change.place} cannot be written: {error.strerror}") from error
+        except ParleyError:
+            recorder.end(number, is_done=False)
             raise
         recorder.end(number, is_done=True)
     return remarks
