@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent / "python"
 MODULES = sorted((ROOT / "parley").rglob("*.py"))
 
 GROUND = (
+    "late_names",
     "late_patterns",
     "text",
     "media",

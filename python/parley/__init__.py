@@ -11,7 +11,6 @@ The names in `__all__`, with their parameters, fields and values, follow semanti
 everything else in the package may change at any time.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -192,14 +191,12 @@ _HOMES = {
 quickly.
 """
 
-if not TYPE_CHECKING:  # otherwise type checkers would accept any name
+if not TYPE_CHECKING:
 
     def __getattr__(name):
-        home = next((home for home, names in _HOMES.items() if name in names), None)
-        if home is None:
-            raise AttributeError(f"module 'parley' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"parley.{home}"), name)
-        return value
+        from parley.late_names import late_names  # the package itself imports none of its modules
+
+        return late_names(__name__, _HOMES)(name)
 
 
 def __dir__() -> list[str]:

@@ -4,8 +4,9 @@
 Other rooms may use only the names listed here. Pure.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from parley.late_names import late_names
 
 if TYPE_CHECKING:
     from parley.conversion.exports.html import html_page
@@ -33,11 +34,5 @@ _HOMES = {
 }
 """The names by module; they are imported when used, because the editor's host must start quickly."""
 
-if not TYPE_CHECKING:  # otherwise type checkers would accept any name
-
-    def __getattr__(name):
-        home = next((home for home, names in _HOMES.items() if name in names), None)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
-        return value
+if not TYPE_CHECKING:
+    __getattr__ = late_names(__name__, _HOMES)

@@ -1,6 +1,5 @@
 """The engine: the loop, and its ports to the outside world."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from parley.engine.loop import run_turn
@@ -39,6 +38,7 @@ from parley.engine.ports import (
 )
 from parley.engine.regeneration import regenerating, remark_on_old_answer
 from parley.engine.request_pictures import with_pictures
+from parley.late_names import late_names
 from parley.models.events import Aside
 
 if TYPE_CHECKING:
@@ -90,14 +90,8 @@ __all__ = [
     "with_pictures",
 ]
 
-_LATE = {"choices": ("ChoiceMade", "Press", "choose"), "compaction": ("sum_up",)}
+_HOMES = {"choices": ("ChoiceMade", "Press", "choose"), "compaction": ("sum_up",)}
 """Names by module, which are imported when they are used: most questions need neither module."""
 
-if not TYPE_CHECKING:  # otherwise type checkers would accept any name
-
-    def __getattr__(name):
-        home = next((home for home, names in _LATE.items() if name in names), None)
-        if home is None:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
-        return value
+if not TYPE_CHECKING:
+    __getattr__ = late_names(__name__, _HOMES)
