@@ -35,7 +35,9 @@ from tests.bench.subjects import (
     Desk,
     Server,
     Stranger,
+    Subject,
     companion,
+    earlier,
     parley,
     serving,
     started,
@@ -84,7 +86,13 @@ class Run:
         self.home = home
         self.server = server
         peers = os.environ.get("PARLEY_BENCH_PEERS")
-        self.subjects = [FLOOR, *([companion(Path(peers))] if peers else []), parley()]
+        before = os.environ.get("PARLEY_BENCH_BEFORE")
+        self.subjects = [
+            FLOOR,
+            *([companion(Path(peers))] if peers else []),
+            *([earlier(Path(before))] if before else []),
+            parley(),
+        ]
         self.table = Table([subject.name for subject in self.subjects])
         self.times: dict[tuple[str, int], float] = {}
 
@@ -99,6 +107,12 @@ class Run:
                 desk.ask(self.server, 0, 1)
                 cells.append(measure(desk))
         return cells
+
+    def of_parleys(self, measure: Callable[[Subject], list[str]]) -> list[list[str]]:
+        """Measure each version of Parley; dashes replace the others' values."""
+        measured = {each.name: measure(each) for each in self.subjects if each.is_parley}
+        dashes = ["–"] * len(next(iter(measured.values())))
+        return [measured.get(subject.name, dashes) for subject in self.subjects]
 
     def rows(self, whats: Sequence[str], cells: list[list[str]], bars: Sequence[str]) -> None:
         for number, (what, bar) in enumerate(zip(whats, bars, strict=True)):
@@ -209,7 +223,7 @@ class Run:
 
     def ten_at_once(self) -> None:
         def measure(desk: Desk) -> list[str]:
-            if desk.subject.name != "Parley":
+            if not desk.subject.is_parley:
                 return ["–", "–"]
             buffers = list[int]()
             for _ in range(10):
@@ -273,43 +287,47 @@ class Run:
                 }
             },
         }
-        gaps, wholes = list[float](), list[float]()
-        with started(parley(options), self.server.port, self.home / "tools") as desk:
-            for run in range(4):
-                desk.open(200, "10 calls")
-                times.unlink(missing_ok=True)
-                began = desk.press()
-                requests = [self.server.request(began)["at"] for _ in range(11)]
-                ended = desk.until_complete()
-                returned = [float(line) for line in times.read_text(encoding="utf-8").split()]
-                if run:  # the first starts the server
-                    wholes.append(ended - began)
-                    gaps += [
-                        request - at for at, request in zip(returned, requests[1:], strict=True)
-                    ]
-        dashes = ["–"] * (len(self.subjects) - 1)
-        self.table.row(
-            "a tool's result → next request, ms", *dashes, ms(statistics.median(gaps)), "≤ 5"
-        )
-        self.table.row(
-            "a loop of ten rounds of tools, ms", *dashes, ms(statistics.median(wholes)), ""
-        )
+
+        def measure(version: Subject) -> list[str]:
+            gaps, wholes = list[float](), list[float]()
+            subject = parley(options, root=version.root, name=version.name)
+            with started(subject, self.server.port, self.home / f"tools-{version.name}") as desk:
+                for run in range(RUNS):
+                    desk.open(200, "10 calls")
+                    times.unlink(missing_ok=True)
+                    began = desk.press()
+                    requests = [self.server.request(began)["at"] for _ in range(11)]
+                    ended = desk.until_complete()
+                    returned = [float(line) for line in times.read_text(encoding="utf-8").split()]
+                    if run:  # the first starts the server
+                        wholes.append(ended - began)
+                        gaps += [
+                            request - at for at, request in zip(returned, requests[1:], strict=True)
+                        ]
+            return [ms(statistics.median(gaps)), ms(statistics.median(wholes))]
+
+        whats = ["a tool's result → next request, ms", "a loop of ten rounds of tools, ms"]
+        self.rows(whats, self.of_parleys(measure), ["≤ 5", "≤ 150"])
 
     def far_away(self) -> None:
-        with serving(HERE / "slow_proxy.py", self.server.port, 0.04) as proxy:
+        def measure(version: Subject) -> list[str]:
             first, next_ = list[float](), list[float]()
             for number in range(5):
-                with started(parley(), proxy.port, self.home / f"far{number}") as desk:
+                home = self.home / f"far-{version.name}-{number}"
+                with started(version, proxy.port, home) as desk:
                     desk.nvim.edit("warm.md", "💬: x\n")
                     time.sleep(2.5)
                     first.append(desk.ask(self.server, 0, 1).to_request)
                     next_.append(desk.ask(self.server, 0, 1).to_request)
-        dashes = ["–"] * (len(self.subjects) - 1)
-        what = "40 ms away: key → request of the first question, ms"
-        self.table.row(what, *dashes, ms(statistics.median(first)), "")
-        self.table.row(
-            "… of the next, on the same connection", *dashes, ms(statistics.median(next_)), ""
-        )
+            return [ms(statistics.median(first)), ms(statistics.median(next_))]
+
+        with serving(HERE / "slow_proxy.py", self.server.port, 0.04) as proxy:
+            cells = self.of_parleys(measure)
+        whats = [
+            "40 ms away: key → request of the first question, ms",
+            "… of the next, on the same connection",
+        ]
+        self.rows(whats, cells, ["", ""])
 
     def workspace(self) -> None:
         dashes = ["–"] * (len(self.subjects) - 1)
@@ -341,11 +359,12 @@ class Run:
             self.table.row(f"5,000 chats in 200 folders: {what}, ms", *dashes, ms(took), bar)
 
     def ask(self) -> None:
-        dashes = ["–"] * (len(self.subjects) - 1)
-        for what, took in ask_cpu_s(self.server.port).items():
-            self.table.row(
-                f"`parley ask`, {what}: CPU until its first token, ms", *dashes, ms(took), "≤ 350"
-            )
+        cells = self.of_parleys(
+            lambda version: [ms(took) for took in ask_cpu_s(self.server.port, version.root)]
+        )
+        what = "`parley ask`, {}: CPU until its first token, ms"
+        whats = [what.format(way) for way in ("without tools", "in a work tree, with its tools")]
+        self.rows(whats, cells, ["≤ 350", "≤ 350"])
 
     def first_question(self) -> None:
         """Ask as soon as a file is open, in a freshly started Neovim."""

@@ -10,7 +10,6 @@ import tempfile
 from pathlib import Path
 
 from tests.bench import machine
-from tests.nvim.harness import ROOT
 from tests.workspace.trees import work_tree
 
 RUNS = 5
@@ -27,24 +26,24 @@ model = "bench"
 """
 
 
-def ask_cpu_s(port: int) -> dict[str, float]:
-    """CPU seconds of `parley ask` until its first token, without and with tools."""
+def ask_cpu_s(port: int, root: Path) -> tuple[float, float]:
+    """CPU seconds of a checkout's `parley ask` until its first token, without and with tools."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         settings = home / "parley" / "config.toml"
         settings.parent.mkdir()
         settings.write_text(SETTINGS.replace("PORT", str(port)), encoding="utf-8")
         tree = work_tree(home / "tree", {"a.txt": "text\n"})
-        ways = {"without tools": ["--no-tools"], "in a work tree, with its tools": []}
-        return {
-            what: statistics.median(_cpu_s(home, tree, options) for _ in range(RUNS))
-            for what, options in ways.items()
-        }
+        without, with_tools = (
+            statistics.median(_cpu_s(root, home, tree, options) for _ in range(RUNS))
+            for options in (["--no-tools"], [])
+        )
+        return without, with_tools
 
 
-def _cpu_s(home: Path, folder: Path, options: list[str]) -> float:
+def _cpu_s(root: Path, home: Path, folder: Path, options: list[str]) -> float:
     places = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(home))
-    env = {**os.environ, **places, "PYTHONPATH": str(ROOT / "python")}
+    env = {**os.environ, **places, "PYTHONPATH": str(root / "python")}
     line = [sys.executable, "-m", "parley", "ask", "--quiet", *options, "100 tokens in 1 seconds"]
     with subprocess.Popen(
         line, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE

@@ -41,10 +41,23 @@ class Subject:
     open: str = ""
     """Lua code that makes a chat from its messages, for plugins whose chats are not files."""
     heading: str = "💬: "
+    root: Path = ROOT
+    """Parley's checkout, if it is loaded."""
+
+    @property
+    def is_parley(self) -> bool:
+        """Whether this is Parley, of any version."""
+        return not self.clean
 
 
-def parley(options: Mapping[str, Any] | None = None, port: str = "PORT") -> Subject:
-    """Parley, with these options in addition to a provider."""
+def parley(
+    options: Mapping[str, Any] | None = None,
+    port: str = "PORT",
+    *,
+    root: Path = ROOT,
+    name: str = "Parley",
+) -> Subject:
+    """Parley from a checkout, with these options in addition to a provider."""
     settings = {
         "providers": {
             "bench": {"kind": "openai", "base_url": f"http://127.0.0.1:{port}/v1", "api": "chat"}
@@ -55,7 +68,16 @@ def parley(options: Mapping[str, Any] | None = None, port: str = "PORT") -> Subj
         **(options or {}),
     }
     init = f"require('parley').setup(vim.json.decode({json.dumps(json.dumps(settings))}))"
-    return Subject("Parley", False, init, "<C-g><C-g>")
+    if root != ROOT:
+        init += f"\nvim.g.parley_python = {json.dumps(sys.executable)}"
+    return Subject(name, False, init, "<C-g><C-g>", root=root)
+
+
+def earlier(root: Path) -> Subject:
+    """Another version of Parley, from its checkout; it uses this version's packages."""
+    if not (root / "lua" / "parley").is_dir():
+        sys.exit(f"{root}: is no checkout of Parley")
+    return parley(root=root, name="before")
 
 
 FLOOR_INIT = f"""
@@ -160,7 +182,9 @@ def started(
     home.mkdir(parents=True, exist_ok=True)
     init = subject.init.replace("PORT", str(port)) + "\nvim.o.swapfile = false"
     used = {"BENCH_KEY": "x", **(env or {})}
-    with child(home, init=init, clean=subject.clean, forked=False, env=used) as nvim:
+    with child(
+        home, init=init, clean=subject.clean, root=subject.root, forked=False, env=used
+    ) as nvim:
         yield Desk(subject, nvim)
 
 
@@ -220,7 +244,7 @@ class Desk:
         while len(above) < lines:
             above += [f"💬: how? ({len(above)})", "", "🤖:[A]", "", *[LINE] * 300, ""]
         self.show("\n".join(above[:lines]), question)
-        if self.subject.name == "Parley":
+        if self.subject.is_parley:
             self.nvim.until(self._is_known, "the chat", DONE_S)
         self.nvim.command("normal! G")
         self.nvim.flush()
