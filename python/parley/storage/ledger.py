@@ -248,10 +248,11 @@ class Database:
                 failing.callback(self._db.close)
                 self._refuse_newer()  # before anything is written
                 self._use_wal()
-                self._is_synced = False
-                self._sync(is_synced=True)
+                self._is_synced = True
+                self._sync(is_synced=False)  # each new table would wait for the disk
                 self._db.executescript(SCHEMA)
                 self._migrate()
+                self._sync(is_synced=True)
                 failing.pop_all()
         except ParleyError:  # it is newer
             self._identity = None
