@@ -89,6 +89,17 @@ def test_wrong_arguments_are_refused_with_the_usage_of_their_command(
     assert err.endswith(f"parley {command}: error: {message}\n")
 
 
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [("respnd", "did you mean respond?"), ("mcp", "`parley help` lists them")],
+)
+def test_an_unknown_command_is_compared_with_the_known_ones(
+    word: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([word]) == 2
+    assert capsys.readouterr().err.endswith(f"error: there is no command '{word}'; {hint}\n")
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_has_no_colours_even_if_python_would_add_some(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -96,9 +96,14 @@ def test_ctrl_c_cancels_a_login(shell: Shell) -> None:
         assert terminal.end() == 130
 
 
-def test_a_login_to_an_unknown_server_is_an_error(shell: Shell) -> None:
-    code, _, complaints = output(shell.run("login", "nobody"))
-    assert (code, complaints) == (1, "parley: there is no MCP server 'nobody' in the settings\n")
+@pytest.mark.parametrize("command", ["login", "logout"])
+def test_an_unknown_account_is_an_error_that_lists_the_known_ones(
+    shell: Shell, command: str
+) -> None:
+    code, _, complaints = output(shell.run(command, "nobody"))
+    assert code == 1
+    assert complaints.startswith("parley: there is no account 'nobody'; known: ")
+    assert "tracker" in complaints
 
 
 OFFER = {

@@ -76,7 +76,9 @@ async def test_a_server_may_have_the_name_of_a_provider_without_sign_in(tmp_path
             assert not one.accounts.sign_out("lab")
             assert not one.accounts.take("lab", "http://localhost:1/callback?state=x")
             assert not one.accounts.take("openrouter", "http://localhost:1/callback?state=x")
-            with pytest.raises(ParleyError, match="there is no MCP server 'nobody'"):
+            with pytest.raises(
+                ParleyError, match="there is no account 'nobody'; known: lab, openrouter"
+            ):
                 await one.accounts.sign_in("nobody", Person().browse)
         finally:
             await one.close()

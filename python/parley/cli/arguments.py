@@ -72,6 +72,14 @@ class Parser(argparse.ArgumentParser):
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return known, rest
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if self.commands and value not in self.commands:
+            from parley.tables import did_you_mean
+
+            hint = did_you_mean(value, self.commands) or "; `parley help` lists them"
+            self.error(f"there is no command '{value}'{hint}")
+        super()._check_value(action, value)
+
     def error(self, message: str) -> NoReturn:
         """Report wrong arguments, and exit."""
         if screen().as_json:

@@ -12,6 +12,7 @@ from parley.errors import ParleyError
 from parley.mcp.servers import Servers
 from parley.providers.provider_accounts import ProviderAccounts
 from parley.settings.values import ProviderSettings, Settings
+from parley.text import one_line
 from parley.tools.visits import Visit
 
 
@@ -84,10 +85,13 @@ class AppAccounts:
 
     def provider(self, name: str) -> ProviderSettings | None:
         """The provider that a name means; None if it means a server. Raises ParleyError if it can
-        mean both.
+        mean both, or means neither.
         """
         settings = self._settings()
         provider, is_server = settings.provider(name), name in settings.mcp.servers
+        if not provider and not is_server:
+            known = ", ".join(self.names())
+            raise ParleyError(f"there is no account '{one_line(name)}'; known: {known}")
         if provider and provider.signs_in and is_server:
             raise ParleyError(
                 f"'{name}' is the name of a provider and of an MCP server. "
