@@ -41,6 +41,7 @@ class AgentDesk:
         self.chat = str(folder / "chat.md")
         self.document = TextDocument("💬: Make it loud.\n", 10**6)
         self.news = list[str]()
+        self.statuses = list[str]()
         self.settings: dict[str, Any] = {}
         self.app = self.restart()
 
@@ -63,7 +64,7 @@ class AgentDesk:
             if isinstance(event, Aside):
                 self.news.append(event.text)
 
-        observer = Callbacks(lambda _: None, hear)
+        observer = Callbacks(self.statuses.append, hear)
         return self.app.ports(self.document, self.chat, observer, lambda: self.root)
 
     async def respond(self) -> engine.End:
@@ -135,6 +136,22 @@ async def test_an_approved_edit_is_made_once_recorded_and_reverted(
     outcome = await reverter.revert(await reverter.histories())
     assert (outcome.conflicts, outcome.problems) == ([], [])
     assert desk.file() == TEXT
+
+
+async def test_the_status_says_when_the_agent_starts(
+    desks: list[AgentDesk], tmp_path: Path
+) -> None:
+    desk = desk_with(desks, tmp_path, {"say": "Done."})
+    await desk.respond()
+    assert desk.statuses[:3] == [
+        "Analyzing request...",
+        "Starting coder...",
+        "Analyzing request...",
+    ]
+    desk.statuses.clear()
+    desk.document = TextDocument(f"{desk.text}Again.\n", 10**6)
+    await desk.respond()
+    assert "Starting coder..." not in desk.statuses, "it still runs"
 
 
 async def test_a_file_that_the_agent_overwrites_is_not_called_new(

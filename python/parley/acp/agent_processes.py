@@ -84,11 +84,13 @@ class AgentProcesses:
         folder: Path,
         client: ClientTools | None = None,
         servers: PassedServers = _NO_SERVERS,
+        note_start: Callable[[bool], None] = lambda _: None,
     ) -> AsyncIterator[Event]:
         """The events of an agent's next reply. If the chat continues the open prompt, the prompt
         continues; otherwise, Parley sends a new prompt. `folder` is the chat's project, `client`
         the workspace, which an agent may use that works in it, and `servers` are those that the
-        agent may start itself. Raises ModelError.
+        agent may start itself. `note_start` is told whether the agent is starting, if it must
+        start. Raises ModelError.
         """
         turns, session = _whole(request), self._sessions.get(chat)
         digest, root = ConversationDigest(turns), self._root(provider, folder)
@@ -101,7 +103,10 @@ class AgentProcesses:
         else:
             if session:
                 await self._close(session)
-            session, is_known = await self._begun(provider, root, chat, request, client, servers)
+            names = client.names if client else frozenset[str]()
+            session, is_known = await self._begun(
+                provider, root, chat, request, names, servers, note_start
+            )
             session.requests.client = client
             if (text := _left_out(session)) and (chat, text) not in self._messages:
                 self._messages.add((chat, text))
@@ -197,11 +202,15 @@ class AgentProcesses:
         root: Path,
         chat: str,
         request: Request,
-        client: ClientTools | None,
+        client_tools: frozenset[str],
         servers: PassedServers,
+        note_start: Callable[[bool], None],
     ) -> tuple[AgentSession, bool]:
         """A session for a prompt, and whether it knows the conversation. Raises ModelError."""
-        process = await self._process(provider, root, client.names if client else frozenset())
+        must_start = not self._running(provider, root, client_tools)
+        if must_start:
+            note_start(True)
+        process = await self._process(provider, root, client_tools)
         before = conversation_digest(_whole(request)[:-1])
         session = self._sessions.get(chat)
         if session and session.process is process and session.digest == before:
@@ -212,6 +221,8 @@ class AgentProcesses:
         session = self._new_session(process)
         session.servers = servers
         is_known = await session.open(self._hint(provider, root, chat, request, before))
+        if must_start:
+            note_start(False)
         self._sessions[chat] = session
         await _prepare(session, request)
         return session, is_known
@@ -248,11 +259,11 @@ class AgentProcesses:
         """The process for an agent that knows of these tools; a process learns them at its start.
         Raises ModelError.
         """
-        key = (provider.name, root, client_tools)
-        process = self._processes.get(key)
-        if process is None or process.is_over or process.provider != provider:
-            if process is not None and not process.is_over:
-                process.end()
+        process = self._running(provider, root, client_tools)
+        if process is None:
+            key = (provider.name, root, client_tools)
+            if (other := self._processes.get(key)) and not other.is_over:
+                other.end()
             from parley.acp.agent_process import AgentProcess
 
             process = self._processes[key] = AgentProcess(
@@ -263,6 +274,14 @@ class AgentProcesses:
         finally:
             self._rest(process)  # perhaps no prompt follows
         return process
+
+    def _running(
+        self, provider: ProviderSettings, root: Path, client_tools: frozenset[str]
+    ) -> AgentProcess | None:
+        """The process for an agent with these settings; None if none runs."""
+        process = self._processes.get((provider.name, root, client_tools))
+        is_usable = process and not process.is_over and process.provider == provider
+        return process if is_usable else None
 
     def status(self) -> tuple[AgentStatus, ...]:
         """The processes that run, or ran last."""

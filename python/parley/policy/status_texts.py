@@ -86,6 +86,11 @@ def summing_up(number: int, count: int) -> str:
     return f"Summing up {number} of {count}..."
 
 
+def starting(agent: str) -> str:
+    """The text while an agent of another program starts."""
+    return f"Starting {one_line(agent, _LONGEST_NAME)}..."
+
+
 def waiting_for(servers: Sequence[str]) -> str:
     """The text while servers start."""
     names, more = ", ".join(servers[:_SERVERS]), len(servers) - _SERVERS

@@ -49,12 +49,15 @@ class ChatAgents:
     max_bytes: int
     """The limit of a result in the chat."""
 
-    def stream(self, provider: ProviderSettings, request: Request) -> AsyncIterator[Event]:
-        """The events of an agent's reply."""
+    def stream(
+        self, provider: ProviderSettings, request: Request, note_start: Callable[[bool], None]
+    ) -> AsyncIterator[Event]:
+        """The events of an agent's reply; `note_start` as in `AgentProcesses.stream`."""
         client = self._client(request.catalogue)
         globs = read_front_matter(request.transcript.front_matter).keys.get("tools")
         servers = self.servers().passed(provider.servers, globs)
-        return self.agents.stream(provider, request, self.key, self.folder(), client, servers)
+        folder = self.folder()
+        return self.agents.stream(provider, request, self.key, folder, client, servers, note_start)
 
     def _client(self, catalogue: Catalogue | None = None) -> WorkspaceClient | None:
         """The workspace for the agent, with the tools in this catalogue; None if it has none."""

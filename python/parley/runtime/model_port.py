@@ -42,10 +42,11 @@ class ModelPort:
         text_tools: TextToolCaller,
         notices: set[str],
         retries: ReplyRetries,
-        agent: Callable[[ProviderSettings, Request], AsyncIterator[Event]],
+        agent: Callable[[ProviderSettings, Request, Callable[[bool], None]], AsyncIterator[Event]],
     ) -> None:
         """`provider` finds a request's provider; `notices` contains the notices that this chat has
-        shown so far. `agent` streams a reply of an agent of another program."""
+        shown so far. `agent` streams a reply of an agent of another program, and reports its start.
+        """
         self._agent = agent
         self._client = client
         self._provider = provider
@@ -63,9 +64,14 @@ class ModelPort:
         """
         provider = self._provider(request.provider)
         if provider.is_agent:
-            return self._with_record(
-                recorded(self._agent(provider, request), request, self._audit), request
-            )
+            doing = self._observer.doing
+
+            def note_start(is_starting: bool) -> None:
+                text = status_texts.starting(provider.name) if is_starting else doing
+                self._observer.status(text)
+
+            events = self._agent(provider, request, note_start)
+            return self._with_record(recorded(events, request, self._audit), request)
 
         def send(one: Request) -> AsyncIterator[Event]:
             events = self._client.stream(
