@@ -376,8 +376,8 @@ function M.keep(buf)
   end)
   H.on_disk[buf] = H.stamp(buf)
   if not ok then
-    local text = tostring(why):match("E%d+:.*") or tostring(why)
-    require("parley.host").message(("not saved: %s. :w tries again"):format(text), "warn")
+    local reason = require("parley.window").reason(why)
+    require("parley.host").message(("not saved: %s. :w tries again"):format(reason), "warn")
   end
 end
 
@@ -471,7 +471,12 @@ function H.make_file(buf)
   vim.api.nvim_buf_set_name(buf, path)
   -- Create the file with its mode, because Vim would take a later change of the mode for another
   -- program's.
-  vim.uv.fs_close(assert(vim.uv.fs_open(path, "wx", tonumber("600", 8))))
+  local file, refusal = vim.uv.fs_open(path, "wx", tonumber("600", 8))
+  if not file then
+    local reason = refusal:match("^%u+: ([^:]+)") or refusal
+    error(("cannot create a chat in %s: %s. Use :saveas FILE"):format(dir, reason), 0)
+  end
+  vim.uv.fs_close(file)
   vim.api.nvim_buf_call(buf, function()
     vim.cmd("silent noautocmd write!")
   end)

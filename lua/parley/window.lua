@@ -10,7 +10,7 @@ local H = { expected = {} }
 function M.try(act, ...)
   local ok, why = pcall(act, ...)
   if not ok then
-    require("parley.host").message(H.reason(tostring(why)), "error")
+    require("parley.host").message(M.reason(why), "error")
   end
   return ok
 end
@@ -116,8 +116,9 @@ function H.open_beside_swap()
   end
 end
 
---- An error's reason: Vim's message if Vim raised the error.
-function H.reason(why)
+--- An error's reason on one line: Vim's message if Vim raised the error.
+function M.reason(why)
+  why = tostring(why)
   local own = why:match("E%d+: [^\n]+")
   if own then
     return own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -65,3 +66,11 @@ def test_lua_and_python_give_the_same_names_and_permissions(
     assert [path.name for path in luas] == [path.name for path in pythons]
     for one, other in zip([folder, *luas], [pythons[0].parent, *pythons], strict=True):
         assert one.stat().st_mode == other.stat().st_mode
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder that refuses files, even from root")
+def test_a_chat_folder_that_refuses_a_new_file_is_named_with_the_reason(plain: Child) -> None:
+    plain.lua("require('parley').setup({ chat_dir = '/proc' })")
+    plain.lua(NEW, "")
+    reason = "cannot create a chat in /proc: no such file or directory. Use :saveas FILE"
+    plain.until(lambda: f"Parley: {reason}" in plain.messages(), "the message")

@@ -96,3 +96,5 @@ def test_a_failed_write_is_reported(nvim: Child, tmp_path: Path) -> None:
         nvim.lua("require('parley.chat').keep(vim.api.nvim_get_current_buf())")
     nvim.until(lambda: "not saved: E" in nvim.messages(), "the message")
     assert not nvim.blocked()
+    assert nvim.messages().strip().endswith(". :w tries again")
+    assert "traceback" not in nvim.messages()
