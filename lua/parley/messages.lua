@@ -82,9 +82,9 @@ function H.fitting(messages, most)
 end
 
 --- How many rows messages take, one below the other. The end of the last row is reserved for
---- 'showcmd' and 'ruler'.
+--- 'showcmd' and 'ruler', and in Insert mode, a whole row for the mode.
 function H.rows(messages)
-  local rows, columns = 0, vim.o.columns
+  local rows, columns = H.shows_mode() and 1 or 0, vim.o.columns
   for number, message in ipairs(messages) do
     local column = 0
     rows = rows + 1
@@ -95,11 +95,16 @@ function H.rows(messages)
       end
       column = column + width
     end
-    local is_last = number == #messages
+    local is_last = number == #messages and not H.shows_mode()
     -- After a full row, a line end adds an empty row.
     rows = rows + ((is_last and column + H.reserved() > columns or column == columns) and 1 or 0)
   end
   return rows
+end
+
+--- Whether Neovim shows the mode, such as `-- INSERT --`, over the last row.
+function H.shows_mode()
+  return vim.o.showmode and not vim.api.nvim_get_mode().mode:find("^[nc]")
 end
 
 function H.reserved()
@@ -181,15 +186,17 @@ function H.borrow(height)
     end
   end
   H.restore = restore
-  -- Ignore a cursor that moves along with an answer; only the user's keys end this.
+  -- Ignore a cursor that moves along with an answer; only the user's keys end this, except for text
+  -- that the user types.
   vim.defer_fn(function()
     if H.restore == restore then
-      vim.api.nvim_create_autocmd({ "CmdlineEnter", "InsertEnter", "WinEnter", "BufEnter" }, {
+      local events = { "CmdlineEnter", "InsertEnter", "InsertLeave", "WinEnter", "BufEnter" }
+      vim.api.nvim_create_autocmd(events, {
         group = group,
         callback = vim.schedule_wrap(restore),
       })
       vim.on_key(function(_, typed)
-        if typed and typed ~= "" then
+        if typed and typed ~= "" and not vim.api.nvim_get_mode().mode:find("^[iR]") then
           vim.on_key(nil, H.keys)
           vim.schedule(restore)
         end

@@ -4,6 +4,7 @@ and is never lost.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,20 @@ def test_a_long_message_is_cut_on_the_screen_and_whole_in_the_history(
         assert "…" in screen
         assert "Parley: short" in screen
         assert "Press ENTER" not in screen
+
+
+def test_a_message_stays_above_the_name_of_the_mode_while_the_user_types(tmp_path: Path) -> None:
+    with child(tmp_path, width=60, height=12) as nvim:
+        nvim.keys("i")
+        nvim.until_screen("-- INSERT --")
+        say(nvim, "y" * 90)
+        time.sleep(0.4)  # the user's next key ends a message in Normal mode
+        nvim.keys("text")
+        nvim.until_screen("text")
+        lines = nvim.screen().rstrip("\n").split("\n")[-3:]
+        assert [line.strip()[-12:] for line in lines] == ["y" * 12, "y" * 12, "-- INSERT --"]
+        nvim.keys("<Esc>")
+        nvim.until(lambda: nvim.nvim.options["cmdheight"] == 1, "the rows given back")
 
 
 @pytest.mark.parametrize("width", [51, 52, 53])
