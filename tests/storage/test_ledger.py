@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import astuple, replace
 from pathlib import Path
 from shutil import rmtree
@@ -27,7 +29,14 @@ from parley.policy.facts import (
     Warned,
 )
 from parley.policy.permissions import Permission
-from parley.storage.ledger import MADE_HERE, ChatLedger, LedgerFile, default_path, shell_ledger
+from parley.storage.ledger import (
+    MADE_HERE,
+    ChatLedger,
+    LedgerFile,
+    _remedy,
+    default_path,
+    shell_ledger,
+)
 from tests.ledgers import open_ledger
 
 KEY = CallKey("call_1", "demo", "web_search", '{"query":"x"}', "digest")
@@ -276,8 +285,17 @@ def test_an_unusable_place_is_reported_with_a_remedy(tmp_path: Path) -> None:
     with pytest.raises(ParleyError, match=r"cannot open the approval ledger .*XDG_STATE_HOME"):
         LedgerFile(tmp_path / "file" / "parley" / "ledger.db")
     (tmp_path / "ledger.db").write_bytes(b"no database at all" * 1000)
-    with pytest.raises(ParleyError, match=r"ledger\.db: file is not a database"):
+    with pytest.raises(ParleyError, match=r"ledger\.db: file is not a database\. Rename the file"):
         LedgerFile(tmp_path / "ledger.db")
+
+
+def test_a_full_disk_is_reported_with_its_own_remedy() -> None:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(sqlite3.Error, match="full") as full:
+            db.executescript("CREATE TABLE a (b); CREATE TABLE c (d)")
+    for error in (full.value, OSError(errno.ENOSPC, "No space left on device")):
+        assert _remedy(error).startswith("Free some space")
 
 
 def test_a_ledger_that_fails_later_is_reported_too(file: LedgerFile) -> None:

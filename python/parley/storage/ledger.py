@@ -8,6 +8,7 @@ know their meaning.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -260,8 +261,7 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             self._identity = None
             raise ParleyError(
-                f"cannot open the approval ledger {path}: {error}. "
-                "Make its folder writable, or set XDG_STATE_HOME to a writable folder"
+                f"cannot open the approval ledger {path}: {error}. {_remedy(error)}"
             ) from error
 
     def _migrate(self) -> None:
@@ -403,6 +403,17 @@ class Database:
 
 MADE_HERE = "*"
 """For a chat created on this machine, this entry confirms any agent that the user types here."""
+
+
+def _remedy(error: OSError | sqlite3.Error) -> str:
+    """The user's remedy if the ledger cannot be opened."""
+    code = getattr(error, "sqlite_errorcode", None)
+    is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    if is_full or code == sqlite3.SQLITE_FULL:
+        return "Free some space on its disk, or set XDG_STATE_HOME to a folder on another disk"
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return "Rename the file, and Parley creates a new ledger"
+    return "Make its folder writable, or set XDG_STATE_HOME to a writable folder"
 
 
 def _stored(text: str) -> bytes:
