@@ -5,6 +5,11 @@ cannot continue.
 """
 
 
+def reason_of(error: Exception) -> str:
+    """An error's reason in words: for an OSError, without its number and path."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 class ParleyError(Exception):
     """The base class of Parley's own errors; the text may be shown to the user."""
 

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from parley.acp.agent_pipe import AgentPipe
 from parley.acp.client_request import INVALID_PARAMS, RefusedRequest
 from parley.acp.permission_request import CANCELLED
-from parley.errors import ModelError, SettingsError
+from parley.errors import ModelError, SettingsError, reason_of
 from parley.models.agent_sign_ins import SignInMethod, sign_in_methods
 from parley.models.agent_status import AgentStatus
 from parley.processes.reaper import Reaper
@@ -180,8 +180,8 @@ class AgentProcess:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise self._error(f"cannot be started: {reason}", "the agent did not start") from error
+            why = f"cannot be started: {reason_of(error)}"
+            raise self._error(why, "the agent did not start") from error
         finally:
             self.stderr.detach()
         reader, writer = self._process.stdout, self._process.stdin

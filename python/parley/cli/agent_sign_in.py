@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from parley.cli.exits import COMPLETE
 from parley.cli.terminal import remark, say_line, screen
 from parley.display.agent_rows import sign_in_row
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.models.agent_sign_ins import SignInMethod
 from parley.settings.values import ProviderSettings
 from parley.text import one_line
@@ -86,6 +86,8 @@ async def _run(name: str, command: TerminalCommand) -> None:
             *command.words, env=dict(command.env), cwd=command.folder
         )
     except OSError as error:
-        raise ParleyError(f"the sign-in command of {name} did not start: {error}") from error
+        raise ParleyError(
+            f"the sign-in command of {name} did not start: {reason_of(error)}"
+        ) from error
     if code := await process.wait():
         raise ParleyError(f"the sign-in command of {name} ended with {code}")

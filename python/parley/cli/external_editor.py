@@ -16,7 +16,7 @@ from parley.chat.new import new_text
 from parley.cli.exits import COMPLETE
 from parley.cli.signals import handlers
 from parley.cli.terminal import settings
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.programs import program
 from parley.storage.chats import chat_folder, new_chat, remove_unchanged
 
@@ -53,9 +53,7 @@ def open_editor(path: Path, environ: Mapping[str, str]) -> None:
         with _lent_terminal():
             code = subprocess.run([*line, name], check=False).returncode
     except (OSError, ValueError) as error:
-        raise ParleyError(
-            f"cannot start {line[0]}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise ParleyError(f"cannot start {line[0]}: {reason_of(error)}") from error
     if code:
         raise ParleyError(f"{line[0]} exited with code {code}; the chat is in {path}")
 

@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from parley.cli.exits import COMPLETE, FAILED, kind_of, worst
+from parley.errors import reason_of
 from parley.late_patterns import late_pattern
 from parley.text import VisiblePieces, one_line, visible
 
@@ -371,7 +372,7 @@ def _write(stream: TextIO, text: str) -> str | None:
     except (OSError, ValueError) as error:
         _discard(stream)
         is_over = isinstance(error, BrokenPipeError)
-        return "" if is_over else getattr(error, "strerror", None) or str(error)
+        return "" if is_over else reason_of(error)
     return None
 
 

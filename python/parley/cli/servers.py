@@ -29,7 +29,7 @@ from parley.cli.terminal import (
     settings,
     warn_of_project,
 )
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.programs import program, working_folder
 from parley.text import counted, one_line
 from parley.tools.resources import Resource, ResourceList
@@ -252,5 +252,5 @@ def demo_server(arguments: argparse.Namespace) -> int:
     try:
         serve(arguments.port, arguments.pace, say)
     except OSError as error:
-        raise ParleyError(f"cannot listen on port {arguments.port}: {error}") from error
+        raise ParleyError(f"cannot listen on port {arguments.port}: {reason_of(error)}") from error
     return COMPLETE

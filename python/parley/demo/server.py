@@ -26,6 +26,7 @@ from parley.demo.reading import has_pictures, read_anthropic, read_chat, read_re
 from parley.demo.replies import reply
 from parley.demo.wire import anthropic, openai_chat, openai_responses
 from parley.demo.wire.frames import CREATED
+from parley.errors import reason_of
 from parley.frozen import frozen
 
 PACE = 0.02
@@ -269,7 +270,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         serve(options.port, options.pace, lambda text: print(text, flush=True))  # noqa: T201 - to a shell
     except OSError as error:
-        sys.stderr.write(f"parley: cannot listen on port {options.port}: {error}\n")
+        sys.stderr.write(f"parley: cannot listen on port {options.port}: {reason_of(error)}\n")
         return 1
     return 0
 

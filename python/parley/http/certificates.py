@@ -13,6 +13,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from parley.errors import reason_of
+
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """The variables with which the user chooses other certificates; a change makes Parley read again."""
 _ONE_AT_A_TIME = threading.Lock()
@@ -41,7 +43,7 @@ class LateContext(ssl.SSLContext):
         try:
             context = read_certificates()
         except OSError as error:
-            raise ssl.SSLError(f"the certificates cannot be read: {error}") from error
+            raise ssl.SSLError(f"the certificates cannot be read: {reason_of(error)}") from error
         context.set_alpn_protocols(self._protocols)
         return context.wrap_bio(*arguments, **options)
 

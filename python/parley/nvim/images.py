@@ -15,7 +15,7 @@ from pathlib import Path
 
 from parley.bounded_files import whole
 from parley.chat.edits import put_question
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.media import PICTURE_BYTES, kind_of
 from parley.nvim.chat import Chat
 from parley.programs import program, working_folder
@@ -51,9 +51,7 @@ async def _from_file(path: Path) -> bytes:
     try:
         return await asyncio.to_thread(whole, path, PICTURE_BYTES)
     except (OSError, ValueError) as error:
-        raise ParleyError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise ParleyError(f"cannot read {path}: {reason_of(error)}") from error
 
 
 async def _from_clipboard(environ: Mapping[str, str]) -> bytes:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from parley.errors import ParleyError, SettingsError
+from parley.errors import ParleyError, SettingsError, reason_of
 from parley.frozen import frozen
 from parley.programs import program, start_folder, working_folder
 from parley.text import one_line
@@ -38,7 +38,7 @@ class AgentServers:
             try:
                 servers.append(self._passed(server))
             except (ParleyError, OSError) as error:
-                problems.append(f"{shown} ({error})")
+                problems.append(f"{shown} ({reason_of(error)})")
         return PassedServers(tuple(servers), tuple(problems))
 
     def _selected(self, names: tuple[str, ...], globs: tuple[str, ...] | None) -> Iterator[str]:

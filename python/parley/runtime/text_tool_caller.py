@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from parley.chat.history import ModelTurn
-from parley.errors import ModelError
+from parley.errors import ModelError, reason_of
 from parley.iterators import closing
 from parley.models.attempts import Attempts, Preview, TryFailed
 from parley.models.events import Aside, Call, Event, TextDelta
@@ -171,8 +171,7 @@ class TextToolCaller:
             with private_file(path).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
         except (OSError, RuntimeError, ValueError) as error:  # RuntimeError: no such home directory
-            why = getattr(error, "strerror", None) or error
-            return f"prompt_tools.records: {self._records} cannot be written: {why}"
+            return f"prompt_tools.records: {self._records} cannot be written: {reason_of(error)}"
         return ""
 
 

@@ -19,7 +19,7 @@ from parley.acp.client_request import (
     ClientRequest,
     RefusedRequest,
 )
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.frozen import frozen
 from parley.mcp.server_session import Progress
 from parley.policy.approval import CallKey
@@ -92,7 +92,7 @@ class WorkspaceClient:
         except (BoundaryError, ClientParamsError, FileTextError) as error:
             return RefusedRequest(str(error), INVALID_PARAMS)
         except (ParleyError, OSError) as error:
-            return RefusedRequest(str(error))
+            return RefusedRequest(reason_of(error))
 
     async def _read_at_once(
         self, arguments: Mapping[str, Any], approved: ApprovedWork

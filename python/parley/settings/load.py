@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from parley.bounded_files import whole
+from parley.errors import reason_of
 from parley.frozen import frozen
 from parley.models.text_tools.template import PACKAGE_PREFIX, load_templates
 from parley.paths import config_path
@@ -75,7 +76,7 @@ def settings_file(environ: Mapping[str, str]) -> SettingsFile:
     except FileNotFoundError:
         return SettingsFile(path, is_there=False)
     except (OSError, ValueError, RecursionError) as error:
-        return SettingsFile(path, problems=(f"parley: {path}: {_why(error)}",))
+        return SettingsFile(path, problems=(f"parley: {path}: {reason_of(error)}",))
 
 
 def load_settings(
@@ -252,13 +253,9 @@ def _servers(path: str | None) -> ServersFile:
         content = whole(Path(path).expanduser())
     except (OSError, ValueError, RuntimeError) as error:
         return ServersFile(
-            {}, (f"parley: mcp.config_file: {path}: {_why(error)}",), is_unreadable=True
+            {}, (f"parley: mcp.config_file: {path}: {reason_of(error)}",), is_unreadable=True
         )
     return read_servers(content, path)
-
-
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.bounded_files import whole
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.frozen import frozen
 from parley.paths import config_path
 from parley.settings.load import settings_file
@@ -84,9 +84,7 @@ def _from_file(name: str, path: Path) -> ServerSettings:
     try:
         file = read_servers(whole(path), str(path))
     except (OSError, ValueError) as error:
-        raise ParleyError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise ParleyError(f"cannot read {path}: {reason_of(error)}") from error
     if server := file.servers.get(name):
         return server
     if file.servers:
@@ -224,6 +222,4 @@ def _replace(path: Path, before: str | None, text: str) -> None:
             Path(name).unlink(missing_ok=True)
             raise
     except (OSError, ValueError) as error:
-        raise ParleyError(
-            f"cannot write {path}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise ParleyError(f"cannot write {path}: {reason_of(error)}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from parley.bounded_files import beginning
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.text import size_text
 
 CHAT_BYTES = 100_000_000
@@ -64,4 +64,4 @@ def too_large(what: object) -> ParleyError:
 
 
 def _unreadable(path: Path, error: Exception) -> ParleyError:
-    return ParleyError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}")
+    return ParleyError(f"cannot read {path}: {reason_of(error)}")

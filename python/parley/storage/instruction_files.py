@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from parley.bounded_files import whole
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.frozen import frozen
 from parley.instructions.project import (
     DEEPEST_IMPORT,
@@ -114,8 +114,7 @@ class _Reading:
                 self.problems.append(one_line(f"{name} is not used: it is a folder", _LONGEST))
             return  # otherwise only a word with an at sign, or a file that has just gone
         except (OSError, ParleyError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            self.problems.append(one_line(f"{name} is not used: {reason}", _LONGEST))
+            self.problems.append(one_line(f"{name} is not used: {reason_of(error)}", _LONGEST))
             return
         text = text.removeprefix("\ufeff").strip("\n")
         if text.strip():

@@ -29,7 +29,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from parley.errors import BusyError, ParleyError
+from parley.errors import BusyError, ParleyError, reason_of
 from parley.paths import private_file, private_folder, state_folder
 from parley.policy.approval import CallKey, Entry, LedgerView
 from parley.policy.facts import (
@@ -261,7 +261,7 @@ class Database:
         except (OSError, sqlite3.Error) as error:
             self._identity = None
             raise ParleyError(
-                f"cannot open the approval ledger {path}: {error}. {_remedy(error)}"
+                f"cannot open the approval ledger {path}: {reason_of(error)}. {_remedy(error)}"
             ) from error
 
     def _migrate(self) -> None:

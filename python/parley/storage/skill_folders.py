@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path, PurePosixPath
 
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.frozen import frozen
 from parley.instructions.skills import SKILL_FILE, Skill, read_skill_file
 from parley.paths import config_path
@@ -135,7 +135,7 @@ class SkillFolders:
                     continue
                 yield _skill(path, root, room)
             except (OSError, ParleyError) as error:
-                self.problems.append(one_line(f"parley: {path / SKILL_FILE}: {error}"))
+                self.problems.append(one_line(f"parley: {path / SKILL_FILE}: {reason_of(error)}"))
 
     def offered(self) -> list[OfferedText]:
         """The texts of the project's skills that the user has not agreed to, to be shown."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.bounded_files import beginning, sha256
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.late_patterns import late_pattern
 from parley.programs import program, start_folder
 from parley.storage.ledger import LedgerFile
@@ -59,7 +59,7 @@ class ProjectTrust:
             try:
                 file = self._look_at(folder / name, name)
             except (OSError, ParleyError) as error:
-                file = ServersFile(problems=(f"parley: {name}: {error}",))
+                file = ServersFile(problems=(f"parley: {name}: {reason_of(error)}",))
             file = below(
                 below(file, own, "your settings have", name), self.file.servers, _FIRST, name
             )

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from parley.errors import ParleyError
+from parley.errors import ParleyError, reason_of
 from parley.frozen import frozen
 from parley.processes.reaper import Reaper
 from parley.programs import search_path, surroundings
@@ -173,8 +173,7 @@ class Commands:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ParleyError(f"the command cannot be run: {reason}") from error
+            raise ParleyError(f"the command cannot be run: {reason_of(error)}") from error
         finally:
             os.close(output)
 

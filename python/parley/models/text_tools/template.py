@@ -16,6 +16,7 @@ from typing import Literal
 
 from parley.bounded_files import whole
 from parley.entry_points import TEMPLATES, EntryPointError, folder
+from parley.errors import reason_of
 from parley.frozen import frozen
 from parley.tables import TableReader, rule
 
@@ -70,8 +71,7 @@ def load_templates(path: str | None) -> tuple[Templates, tuple[str, ...]]:
         try:
             own.append(_read(file.expanduser(), builtin[-1]))
         except (OSError, ValueError, RuntimeError) as error:
-            why = getattr(error, "strerror", None) or error
-            problems.append(f"parley: prompt_tools.templates: {file}: {why}")
+            problems.append(f"parley: prompt_tools.templates: {file}: {reason_of(error)}")
     return (*own, *builtin), tuple(problems)
 
 
