@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import platform
 import signal
 import statistics
 import subprocess
@@ -49,7 +50,7 @@ from tests.nvim.test_ends import SERVERS, below, parents
 from tests.nvim.test_servers_page import setup, tools
 
 RUNS = 7
-SIZES = {0: 5, 200: 5, 2_000: 6, 20_000: 12, 100_000: 30}
+SIZES = {0: 3, 200: 5, 2_000: 6, 20_000: 12, 100_000: 30}
 """Number of chat lines, and the target in milliseconds for sending a question below them."""
 PLAIN = "💬: how?\n\n🤖:[A]\n\n" + f"{LINE}\n" * 300 + "\n"
 CALL = '{"index":0,"id":"c","type":"function","function":{"name":"t","arguments":"{}"}}'
@@ -527,7 +528,9 @@ def main(names: Sequence[str]) -> None:
     if not Path("/proc/stat").exists():
         sys.exit("what processes take is read from /proc: this needs Linux")
     share = machine.Share()
-    print(f"{machine.name()}; {datetime.now(UTC):%Y-%m-%d}; medians of {RUNS} or 5\n", flush=True)
+    print(f"{machine.name()}; {datetime.now(UTC):%Y-%m-%d}; medians of {RUNS} or 5", flush=True)
+    version = subprocess.run([nvim_path(), "--version"], stdout=subprocess.PIPE, check=True)
+    print(f"Python {platform.python_version()}; {version.stdout.decode().splitlines()[0]}\n")
     with tempfile.TemporaryDirectory() as home, serving(HERE / "model_server.py") as server:
         run = Run(Path(home), server)
         for name in names or ALL:
