@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -133,6 +134,8 @@ def check_message(error: ModelError, *words: str) -> None:
     assert len(line) < 500
     assert line.startswith(("faulty ", "The provider ", "The reply ", "No key"))
     assert any(action in line for action in ("What to do: ", ":ParleyRespond"))
+    assert "Errno" not in line
+    assert not re.search(r"\(\w+Error\)", line)
     assert KEY not in line
     assert KEY not in error.reason
     assert 0 < len(error.reason) <= 100

@@ -256,7 +256,8 @@ async def test_an_address_without_a_server_is_reported(faulty: FaultyProviders, 
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
         error = await faulty.fail(faulty.provider(kind, base_url=url))
-    check_message(error, "faulty cannot be reached", "check the network and the base URL")
+    refused = "faulty cannot be reached (Connection refused)"
+    check_message(error, refused, "check the network and the base URL")
     assert faulty.notices == [f"faulty cannot be reached: retry {n} of 3..." for n in (1, 2, 3)]
 
 
