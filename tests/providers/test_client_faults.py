@@ -72,6 +72,14 @@ async def test_a_refused_request_is_reported_and_retried_only_if_that_may_help(
     assert faulty.waits == ([0.5, 1.0, 2.0] if retried else [])
 
 
+async def test_a_server_that_requires_a_key_names_the_setting_if_no_key_was_sent(
+    faulty: FaultyProviders,
+) -> None:
+    faulty.plan(Response([b"who are you?"], 401))
+    error = await faulty.fail(faulty.provider("chat", api_key_env=None))
+    check_message(error, "set providers.faulty.api_key_env", "(no key was sent)")
+
+
 @pytest.mark.parametrize("kind", FORMATS)
 async def test_a_request_that_failed_before_its_first_event_may_still_work(
     faulty: FaultyProviders, kind: str

@@ -83,6 +83,9 @@ def _refused(
     hint = SHORTEN if is_too_long else _what_to_do(status)
     if provider.signed_in and status == _NOT_ACCEPTED:
         hint = f"sign in again with {provider.sign_in_command} (the key was not accepted)"
+    elif status == _NOT_ACCEPTED and not (provider.has_key or provider.has_key_header):
+        setting = f"providers.{bounded(provider.name)}.api_key_env"
+        hint = f"set {setting} to the name of the key's variable (no key was sent)"
     key = _key_name(provider)
     return ModelError(
         f"{provider.name} answered {status}{f': {words}' if words else ''}. "
