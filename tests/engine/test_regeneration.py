@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from parley.chat.call_lines import proposal_line
@@ -128,3 +130,40 @@ async def test_without_an_old_answer_the_turn_runs_as_usual() -> None:
     end = await run_turn(regenerating(turns.ports, "Demo"), turns.resolve)
     assert end == End("interrupted", "no")
     assert "🔒: [Interrupted: no]" in turns.text
+
+
+def unfinished(*reply: ScriptStep) -> Turns:
+    """A chat with the text of an unfinished answer, and the next reply."""
+    text = "💬: one\n\n🤖:[Other]\n\nhalf\n\n🔒: [Interrupted: the line was cut]\n\n💬: \n"
+    return Turns(text, ScriptedModel(list(reply)), LoggedTools(TOOLS), anchor=0)
+
+
+@pytest.mark.parametrize("before", [[], [TextDelta(" \n")], [Withdrawn()]])
+async def test_unfinished_text_stays_if_its_continuation_fails_before_the_first_text(
+    before: list[ScriptStep],
+) -> None:
+    turns = unfinished(*before, ModelError("no line", reason="no line"))
+    old = turns.text
+    assert await turns.run() == End("interrupted", "no line")
+    assert turns.text == old.replace("the line was cut", "no line")
+    (request,) = turns.model.asks
+    assert request.transcript.exchanges[0].answers[-1].segments == ()
+
+
+async def test_unfinished_text_stays_if_the_user_stops_before_the_first_text() -> None:
+    turns = unfinished(asyncio.CancelledError())
+    old = turns.text
+    with pytest.raises(asyncio.CancelledError):
+        await turns.run()
+    assert await stopped(turns.ports)
+    assert turns.text == old.replace("Interrupted: the line was cut", "Stopped: by the user")
+
+
+async def test_the_first_text_replaces_unfinished_text() -> None:
+    texts = list[str]()
+    turns = unfinished()
+    turns.model.replies = [[lambda: texts.append(turns.text), *says("whole")]]
+    old = turns.text
+    assert await turns.run() == End("complete")
+    assert texts == [old]
+    assert turns.text == "💬: one\n\n🤖:[Demo]\n\nwhole\n\n💬: \n"

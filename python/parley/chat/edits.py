@@ -141,9 +141,16 @@ def end_reply(lines: LineDecoder, answer: Answer, segments: Sequence[Segment] = 
     note = notice_note(answer)
     if note is None or read_notice(note) != UNFINISHED:
         return [append_segments(lines, answer, segments)] if segments else []
+    return [_replace_notice(lines, answer, note, segments)]
+
+
+def _replace_notice(
+    lines: LineDecoder, answer: Answer, note: Note, segments: Sequence[Segment]
+) -> Edit:
+    """Replace the notice at an answer's end; text that the user typed after it stays, as a note."""
     words = words_of(note)
     blocks = writer.segment_blocks([*([Note(words)] if words else []), *segments])
-    return [_append(lines, Span(answer.span.start, note.span.start), blocks, instead_of=note.span)]
+    return _append(lines, Span(answer.span.start, note.span.start), blocks, instead_of=note.span)
 
 
 def append_segments(lines: LineDecoder, answer: Answer, segments: Sequence[Segment]) -> Edit:
@@ -153,8 +160,11 @@ def append_segments(lines: LineDecoder, answer: Answer, segments: Sequence[Segme
 
 
 def append_notice(lines: LineDecoder, answer: Answer, notice: Notice) -> list[Edit]:
-    """Add a notice at an answer's end."""
-    return end_reply(lines, answer, [Note(notice.text)])
+    """Add a notice at an answer's end, instead of the notice that is there."""
+    note, notes = notice_note(answer), [Note(notice.text)]
+    if note is None:
+        return [append_segments(lines, answer, notes)]
+    return [_replace_notice(lines, answer, note, notes)]
 
 
 def open_question(lines: LineDecoder, exchange: Exchange) -> Edit:

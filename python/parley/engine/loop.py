@@ -17,7 +17,7 @@ from parley.engine.observation import Observation
 from parley.engine.observe import observe
 from parley.engine.own_tools import refused_calls
 from parley.engine.ports import ChatSettings, End, EndKind, Ports, Resolve, Snapshot
-from parley.engine.regeneration import remark_on_old_answer
+from parley.engine.regeneration import continuing, remark_on_old_answer, remove_unfinished
 from parley.engine.reply import ask_model
 from parley.models.events import Aside
 from parley.models.fingerprint import reply_units
@@ -50,6 +50,11 @@ async def _run(ports: Ports, resolve: Resolve) -> End:
         if is_reply:
             _enter_reply(ports, observation.snapshot)
         step = next_step(observation.situation)
+        if isinstance(step, plan.Resume):
+            ports, moved = await continuing(ports, observation.settings.agent), True
+            continue
+        if not isinstance(step, plan.AskModel):
+            await remove_unfinished(ports)
         if not moved and isinstance(step, plan.Complete):
             await open_question(ports.document)
             return End("answered", "already answered; :ParleyRespond! asks again")
@@ -97,11 +102,6 @@ async def _take(  # noqa: C901  one case for each step
             return await ask_model(ports, observation.request(tools_on))
         case plan.StartAnswer():
             return await _start_answer(ports, observation)
-        case plan.Resume():
-            await ports.document.change(lambda s: edits.drop_unfinished(s.lines, s.answer))
-            await ports.document.change(
-                lambda s: edits.name_answer(s.answer, observation.settings.agent)
-            )
         case plan.Settle(results):
             await _refuse(ports, observation, results)
         case plan.Decide(decisions):
