@@ -45,7 +45,8 @@ class MortalDesk(AgentDesk):
             Path(self.chat).write_text("💬: Make it loud.\n", encoding="utf-8")
         else:
             self.root, self.folder = folder / "project", folder
-            self.chat, self.news, self.settings = str(folder / "chat.md"), [], {}
+            self.chat, self.settings = str(folder / "chat.md"), {}
+            self.news, self.statuses = [], []
             self.run = _known_run(folder / "agent")
             self.app = self.restart()
         self.document = FileDocument(Path(self.chat))
