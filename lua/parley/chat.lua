@@ -372,7 +372,7 @@ function M.keep(buf)
     return
   end
   local ok, why = pcall(vim.api.nvim_buf_call, buf, function()
-    vim.cmd("silent noautocmd lockmarks update")
+    require("parley.messages").silently("noautocmd lockmarks update")
   end)
   H.on_disk[buf] = H.stamp(buf)
   if not ok then
@@ -478,7 +478,7 @@ function H.make_file(buf)
   end
   vim.uv.fs_close(file)
   vim.api.nvim_buf_call(buf, function()
-    vim.cmd("silent noautocmd write!")
+    require("parley.messages").silently("noautocmd write!")
   end)
   H.on_disk[buf] = H.stamp(buf)
 end

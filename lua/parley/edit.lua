@@ -164,7 +164,7 @@ function H.preserve_soon(buf)
     if api.nvim_buf_is_loaded(buf) and vim.fn.swapname(buf) ~= "" then
       local started = vim.uv.hrtime()
       H.inside(buf, function()
-        pcall(vim.cmd, "silent! preserve")
+        pcall(require("parley.messages").silently, "preserve", "!")
       end)
       H.pause_ms = math.max(preserve_ms, disk_share * (vim.uv.hrtime() - started) / 1e6)
     end

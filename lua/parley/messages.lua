@@ -174,6 +174,20 @@ function M.wipe()
   end
 end
 
+--- Run a command without its messages. Without a command line, Neovim clears the last status line.
+---@param bang? string "!" also ignores errors
+function M.silently(command, bang)
+  local ok, why = pcall(vim.cmd, ("silent%s %s"):format(bang or "", command))
+  if vim.o.cmdheight == 0 then
+    vim.schedule(function()
+      vim.cmd("redrawstatus!")
+    end)
+  end
+  if not ok then
+    error(why, 0)
+  end
+end
+
 --- Restore the command line's height when the user acts, or after a while.
 function H.borrow(height)
   H.height = height

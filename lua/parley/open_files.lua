@@ -300,7 +300,8 @@ function H.write(buf, before, bang)
   local fixes = vim.bo[buf].fixendofline
   vim.bo[buf].fixendofline = false
   local ok, why = pcall(api.nvim_buf_call, buf, function()
-    vim.cmd(("silent lockmarks %s write%s"):format(before or "", bang or ""))
+    local command = ("lockmarks %s write%s"):format(before or "", bang or "")
+    require("parley.messages").silently(command)
   end)
   vim.bo[buf].fixendofline = fixes
   return ok, why
@@ -327,7 +328,7 @@ function H.renew(buf)
     return H.has_changed(buf, stat) and "unsaved" or nil
   elseif not H.on_disk[buf] and H.writes(buf) == 0 then -- a new file's buffer, and the file is there
     api.nvim_buf_call(buf, function()
-      pcall(vim.cmd, "silent edit")
+      pcall(require("parley.messages").silently, "edit")
     end)
     return nil
   end
@@ -339,7 +340,7 @@ function H.renew(buf)
   if is_off then
     vim.bo[buf].autoread = true
   end
-  pcall(vim.cmd, "silent! checktime " .. buf)
+  pcall(require("parley.messages").silently, "checktime " .. buf, "!")
   if is_off and api.nvim_buf_is_valid(buf) then
     api.nvim_set_option_value("autoread", own, { buf = buf })
   end

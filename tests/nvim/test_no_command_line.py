@@ -37,3 +37,14 @@ def test_a_chat_needs_no_command_line(tmp_path: Path, ui: str) -> None:
         nvim.keys("<CR>")
         nvim.until_open()
         assert nvim.lua("return vim.o.cmdheight") == 0
+
+
+def test_the_status_line_stays_when_the_swap_file_is_written(tmp_path: Path) -> None:
+    with child(tmp_path, init="vim.o.cmdheight = 0", height=24, width=80) as nvim:
+        folder = str(tmp_path)
+        nvim.lua("vim.o.updatecount, vim.o.directory, vim.o.swapfile = 200, ..., true", folder)
+        nvim.command(f"edit {tmp_path}/chat.md")
+        nvim.command("redrawstatus!")
+        nvim.until_screen("chat.md")
+        nvim.lua("require('parley.messages').silently('preserve', '!')")
+        nvim.until_screen("chat.md")  # Neovim 0.11 clears the line
