@@ -156,6 +156,17 @@ def test_a_problem_with_a_call_is_stated_in_full_next_to_its_signs(
     assert any(line.startswith("E ❓ web_search") for line in shown(plain))
 
 
+def test_a_note_numbers_its_call_like_the_rows_of_the_reply() -> None:
+    strict = ANY | {"required": ["language"]}
+    tools = Catalogue.of([tool("web_search", "mock", input_schema=strict)])
+    refused = "\n🛠️: [web_search][call_1][refused]\n\n`no`\n\n"
+    text = chat(call(1, query="a").replace("❓:", "❓:[yn]") + refused, call(2, query="b"))
+    (drawn,) = drawing(ChatView(parse(text), tools, LedgerView()))["proposals"]
+    assert drawn["notes"][0][0][0] == "  call 2: "
+    (drawn,) = drawing(ChatView(parse(chat(call(2))), tools, LedgerView()))["proposals"]
+    assert drawn["notes"][0][0][0] == "  "
+
+
 def test_a_long_note_is_cut_with_a_mark_after_some_rows(plain: Child) -> None:
     tools = Catalogue.of(
         [tool("web_search", "mock", input_schema=ANY | {"required": ["long name " * 60]})]

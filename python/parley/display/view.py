@@ -16,6 +16,7 @@ from typing import Any
 from parley.chat.front_matter import read_front_matter
 from parley.chat.grammar import PROMPT
 from parley.chat.references import language_of
+from parley.chat.rounds import rounds
 from parley.chat.transcript import CHOICES, YES, Broken, Exchange, Problem, Proposal, Transcript
 from parley.display.diff_rows import changed_files, diff_chunks, rows_of
 from parley.display.summary import (
@@ -161,31 +162,37 @@ def drawing(view: ChatView, keys: Keys = _KEYS) -> dict[str, Any]:
             {"start": exchange.span.start, "stop": exchange.span.end} for exchange, _ in waiting
         ],
         "proposals": [
-            _proposal(view, calls, number, keys)
-            for _, calls in waiting
-            for number in range(1, len(calls) + 1)
+            drawn
+            for exchange, calls in waiting
+            for drawn in _proposals(view, exchange, calls, keys)
         ],
         "problems": [_problem(problem) for problem in problems(view)],
     }
 
 
-def _proposal(
-    view: ChatView, calls: Sequence[Proposal | Broken], number: int, keys: Keys
-) -> dict[str, Any]:
-    """The drawing of a waiting call; the last call also has the prompt."""
-    drawn = call_drawing(view, calls[number - 1], number, len(calls))
-    if number == len(calls):
-        drawn["prompt"] = [
-            [(prompt(len(calls)), "ParleyPrompt")],
-            [(meanings(view, calls, keys, has_diff_tab=True), "ParleyHint")],
-        ]
+def _proposals(
+    view: ChatView, exchange: Exchange, calls: Sequence[Proposal | Broken], keys: Keys
+) -> list[dict[str, Any]]:
+    """The drawings of an exchange's waiting calls, numbered like the rows of the reply's calls; the
+    last drawing also has the prompt.
+    """
+    reply = rounds(exchange.answers[-1])[-1]
+    of_reply: list[Proposal | Broken] = [*reply.proposals, *reply.broken]
+    rows = sorted(call.span.start for call in of_reply)
+    drawn = [call_drawing(view, call, rows.index(call.span.start) + 1, len(rows)) for call in calls]
+    drawn[-1]["prompt"] = [
+        [(prompt(len(calls)), "ParleyPrompt")],
+        [(meanings(view, calls, keys, has_diff_tab=True), "ParleyHint")],
+    ]
     return drawn
 
 
 def call_drawing(
     view: ChatView, call: Proposal | Broken, number: int, calls: int
 ) -> dict[str, Any]:
-    """The drawing of a waiting call: its row, and the notes and blocks to draw below all rows."""
+    """The drawing of a waiting call: its row, and the notes and blocks to draw below all rows, with
+    the call's number if its reply has several calls.
+    """
     problem = _approval(view, call)
     name = f"call {number}: " if calls > 1 else ""
     note: list[Chunks] = (
