@@ -33,7 +33,9 @@ local gone = "the lines to rewrite are gone, so nothing changes"
 function M.start(instruction, opts)
   local buf, win, chat =
     api.nvim_get_current_buf(), api.nvim_get_current_win(), require("parley.chat")
-  if vim.bo[buf].buftype ~= "" or chat.is_attached(buf) or not vim.bo[buf].modifiable then
+  if chat.is_attached(buf) then
+    error("chats cannot be rewritten. Run :ParleyRewrite in another file", 0)
+  elseif vim.bo[buf].buftype ~= "" or not vim.bo[buf].modifiable then
     error("only lines in a modifiable file can be rewritten", 0)
   end
   local first, last = opts.lines[1], opts.lines[2]

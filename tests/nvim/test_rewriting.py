@@ -127,3 +127,11 @@ def test_an_answer_without_one_block_changes_nothing_and_asking_again_does(
     nvim.until(lambda: "the answer leaves out lines" in nvim.messages(), "the message")
     assert keys_of(nvim) == [False, False, False]
     assert nvim.lines() == CODE.splitlines()
+
+
+def test_in_a_chat_the_command_says_where_it_works(nvim: Child) -> None:
+    nvim.edit("chat.md", "💬: one\n")
+    nvim.until(lambda: nvim.lua("return require('parley.chat').is_attached(0)"), "the chat")
+    rewrite(nvim, "1")
+    nvim.until(lambda: "Run :ParleyRewrite in another file" in nvim.messages(), "the message")
+    assert nvim.lines() == ["💬: one"]
