@@ -9,6 +9,7 @@ import pytest
 
 from parley.errors import ParleyError
 from parley.storage.chats import chat_folder, new_chat, newest_first
+from tests.powers import bound_by_permissions
 
 
 def test_the_folder_is_the_configured_one_or_the_default(
@@ -47,6 +48,15 @@ def test_a_folder_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
         ParleyError, match=r"cannot create the chat folder .*/file/chats: Not a directory"
     ):
         new_chat(tmp_path / "file" / "chats", "")
+
+
+def test_a_folder_that_refuses_a_new_chat_is_named(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with (
+        bound_by_permissions(),
+        pytest.raises(ParleyError, match=f"^{tmp_path}: cannot write .*: Permission denied$"),
+    ):
+        new_chat(tmp_path, "")
 
 
 def test_the_newest_chat_comes_first_and_only_files_are_chats(tmp_path: Path) -> None:

@@ -58,7 +58,10 @@ def new_chat(folder: Path, text: str) -> Path:
         raise ParleyError(f"cannot create the chat folder {folder}: {error.strerror}") from error
     content, stem = encoded(text), time.strftime(_NAME)
     paths = (folder / f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in count(1))
-    return next(path for path in paths if write_new(path, content))
+    try:
+        return next(path for path in paths if write_new(path, content))
+    except ParleyError as error:  # it names only the file
+        raise ParleyError(f"{folder}: {error}") from error
 
 
 def remove_unchanged(path: Path, text: str) -> None:
