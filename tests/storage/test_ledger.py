@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from shutil import rmtree
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from parley.engine.ports import Ledger
 from parley.errors import BusyError, ParleyError
@@ -25,7 +28,9 @@ from parley.policy.facts import (
     Explained,
     Proposed,
     Removed,
+    Replied,
     Revoked,
+    Unwarned,
     Warned,
 )
 from parley.policy.permissions import Permission
@@ -221,36 +226,91 @@ def test_the_ledger_is_durable(file: LedgerFile) -> None:
     assert file.read("PRAGMA journal_mode", ()) == [("wal",)]
 
 
-def test_in_a_turn_records_are_read_again_only_after_a_change(
-    file: LedgerFile, chat: ChatLedger
-) -> None:
+def test_in_a_turn_only_changed_tables_are_read_again(file: LedgerFile, chat: ChatLedger) -> None:
     assert file.path
     statements = list[str]()
     file._db.set_trace_callback(statements.append)
     call = [(KEY.id, KEY.arguments)]
 
-    def read() -> int:
+    def read() -> list[str]:
+        """The tables that are read for three equal views."""
         statements.clear()
         views = [ledger.view(call) for ledger in (chat, file.chat(chat.chat), chat)]
         assert views[0] == views[1] == views[2]
-        return sum(text.lstrip().startswith(("SELECT", "WITH")) for text in statements)
+        texts = [text for text in statements if text.lstrip().startswith(("SELECT", "WITH"))]
+        return [re.findall(r"(?:FROM|JOIN) (\w+)", text)[-1] for text in texts]
 
     with chat.lease():
-        once = read()
-        assert read() == 0
-        for change in (
-            lambda: chat.record(Approved(((KEY, "ya"),), "key")),
-            lambda: open_ledger(file.path).chat(chat.chat).start(KEY),  # another process
-            lambda: file.allow(Permission("demo", "web_search", "digest"), ""),
+        all_of_them = read()
+        assert read() == []
+        for change, tables in (
+            (lambda: chat.note("call", {}), []),
+            (lambda: chat.record(Explained("asked", ((KEY.id, "t", "why"),))), []),
+            (lambda: chat.record(Replied(("unit",))), []),
+            (
+                lambda: chat.record(Proposed((("i", "t", "{}"),), (KEY,))),
+                ["written", "proposed"],
+            ),
+            (lambda: chat.record(Approved(((KEY, "ya"),), "key")), ["entries", "entries"]),
+            (lambda: chat.begin_task(KEY, "task"), ["tasks"]),
+            (lambda: chat.start(KEY), ["entries", "warnings", "entries"]),
+            (lambda: open_ledger(file.path).chat(chat.chat).note("call", {}), all_of_them),
+            (lambda: file.allow(Permission("demo", "web_search", "digest"), ""), all_of_them),
         ):
-            before = chat.view(call)
             change()
-            assert (read(), read()) == (once, 0)
-            assert chat.view(call) != before
+            assert (read(), read()) == (tables, [])
+        before = chat.view(call)
         rmtree(file.path.parent)
-        assert chat.view(call) == LedgerView()
+        assert chat.view(call) == LedgerView() != before
     file._db.set_trace_callback(statements.append)
-    assert read() == 3 * once  # no memory is used between turns
+    assert read() == 3 * all_of_them  # no memory is used between turns
+
+
+IDS = st.sampled_from(["a", "b"])
+KEYS = st.builds(CallKey, IDS, st.just("s"), st.just("t"), st.sampled_from(["{}", "[]"]), IDS)
+CALLS = st.lists(st.tuples(IDS, st.sampled_from(["{}", "[]"])), max_size=2).map(tuple)
+NAMED = st.lists(st.tuples(IDS, IDS, st.sampled_from(["{}", "[]"])), max_size=2).map(tuple)
+FACTS = st.one_of(
+    st.builds(Approved, st.tuples(st.tuples(KEYS, st.just("ya"))), st.just("key")),
+    st.builds(Revoked, st.lists(IDS, max_size=2).map(tuple)),
+    st.builds(Disowned, CALLS),
+    st.builds(Removed, CALLS),
+    st.builds(Proposed, NAMED, st.tuples(KEYS)),
+    st.builds(Warned, NAMED),
+    st.builds(Unwarned, NAMED),
+    st.builds(Replied, st.just(("unit",))),
+    st.builds(Explained, st.just("asked"), NAMED),
+)
+STEPS = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.one_of(FACTS, KEYS, st.tuples(KEYS, IDS)),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=30)
+@given(steps=STEPS)
+def test_a_cached_view_is_the_ledgers_present_state(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, Any]]
+) -> None:
+    folder = tmp_path_factory.mktemp("ledger")
+    with closing(LedgerFile(folder / "ledger.db", "one")) as file:
+        chats = [file.chat(str(folder / name)) for name in ("a.md", "b.md")]
+        calls = [("a", "{}"), ("b", "[]")]
+        with closing(LedgerFile(folder / "ledger.db", "one")) as fresh, file.caching():
+            for is_other, step in steps:
+                chat = chats[is_other]
+                match step:
+                    case CallKey():
+                        chat.start(step)
+                    case (CallKey() as key, str(task)):
+                        chat.begin_task(key, task)
+                    case fact:
+                        chat.record(fact)
+                for each in chats:
+                    assert each.view(calls) == fresh.chat(each.chat).view(calls)
 
 
 def test_only_facts_that_take_something_away_wait_for_the_disk(
@@ -402,7 +462,8 @@ def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) ->
     for why in ("new", "new", "changed", "changed"):
         chat.record(
             Explained(
-                "asked", (("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new"))
+                "asked",
+                (("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")),
             )
         )
     chat.record(Approved(((KEY, "ya"),), "memory", "it is remembered"))

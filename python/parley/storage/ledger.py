@@ -27,7 +27,7 @@ from collections.abc import (
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from parley.errors import BusyError, ParleyError, reason_of
 from parley.paths import private_file, private_folder, state_folder
@@ -49,6 +49,8 @@ from parley.storage.locks import locked
 from parley.storage.migrations import MIGRATIONS, ledger_version, migrate
 from parley.storage.old_records import delete_old_records
 from parley.storage.request_rows import RequestRow, packed, unpacked
+
+T = TypeVar("T")
 
 TRANSACTION_WAIT_S = 10.0
 """Seconds to wait for another process's transaction."""
@@ -154,6 +156,14 @@ REQUESTS = """
 SELECT requests.number, at, requests.digest, headers.header, units, reply FROM requests
 JOIN headers ON headers.digest = requests.header WHERE chat = ? ORDER BY requests.number
 """
+ENTRY_ROWS = """
+SELECT call_id, server, tool, arguments, digest, base, choice, rule, state FROM entries
+WHERE chat = ? ORDER BY number
+"""
+WRITTEN_ROWS = "SELECT call_id, name, arguments FROM written WHERE chat = ?"
+PROPOSED_ROWS = "SELECT call_id, server, tool, arguments, digest FROM proposed WHERE chat = ?"
+WARNING_ROWS = "SELECT call_id, arguments, what FROM warnings WHERE chat = ? AND viewer = ?"
+TASK_ROWS = "SELECT call_id, server, tool, arguments, digest, task FROM tasks WHERE chat = ?"
 APPROVE = """
 INSERT INTO entries
     (chat, call_id, server, tool, arguments, digest, choice, rule, why, decided, base)
@@ -210,6 +220,18 @@ SELECT rule FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND st
 ORDER BY number DESC LIMIT 1
 """
 REVOKE = "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'"
+_CHANGES: Mapping[type[Fact], Collection[str]] = {
+    Approved: ("entries",),
+    Revoked: ("entries",),
+    Removed: ("entries", "written"),
+    Proposed: ("written", "proposed"),
+    Disowned: ("written",),
+    Warned: ("warnings",),
+    Unwarned: ("warnings",),
+    Explained: (),
+    Replied: (),
+}
+"""The tables of a view that each fact changes."""
 CLOSE = """
 UPDATE entries SET state = 'closed' WHERE number = (
     SELECT number FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
@@ -227,6 +249,11 @@ class Database:
         """Device and inode of the open file."""
         self._news = list[str]()
         self._takes = self._is_synced = False
+        self._cache_users = 0
+        """The number of callers that need the cache: the running turns."""
+        self._cache: dict[str, dict[Hashable, Any]] = {}
+        """By table, what was read while the database had the state `_cached_state`."""
+        self._cached_state: Hashable = None
         self._open()
 
     def news(self) -> list[str]:
@@ -323,17 +350,24 @@ class Database:
             else:
                 return
 
-    def unsynced(self) -> AbstractContextManager[sqlite3.Connection]:
+    def unsynced(
+        self, changes: Collection[str] | None = None
+    ) -> AbstractContextManager[sqlite3.Connection]:
         """One transaction without a sync: it survives the end of this process, but perhaps not a
         power loss.
         """
-        return self.transaction(is_synced=False)
+        return self.transaction(is_synced=False, changes=changes)
 
     @contextmanager
     def transaction(
-        self, *, takes: bool = False, is_synced: bool = True
+        self,
+        *,
+        takes: bool = False,
+        is_synced: bool = True,
+        changes: Collection[str] | None = None,
     ) -> Iterator[sqlite3.Connection]:
-        """One durable transaction; other processes wait for it.
+        """One durable transaction; other processes wait for it. `changes` are the tables that it
+        changes, for `cached`; None means that they are unknown.
 
         With `takes`, or if `take` was called, which is for removing approvals, the changes are
         written to the database file itself. So if that file is copied or restored without the log
@@ -355,6 +389,8 @@ class Database:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
                 raise
+            finally:
+                self._forget(changes)
             if self._takes:
                 self._db.execute(_EMPTY_LOG)
 
@@ -368,13 +404,40 @@ class Database:
         """The current transaction removes an approval."""
         self._takes = True
 
-    @property
-    def state(self) -> Hashable:
-        """Stays the same as long as no process changes the database."""
+    @contextmanager
+    def caching(self) -> Iterator[None]:
+        """Cache what `cached` reads, until it changes."""
+        self._cache_users += 1
+        try:
+            yield
+        finally:
+            self._cache_users -= 1
+            self._forget()
+
+    def look_for_changes(self) -> None:
+        """Empty the cache if another process has changed the database, or the file was replaced."""
+        if not self._cache_users:
+            return
         with self._translated():
             self._renew()
             ((others,),) = self._db.execute("PRAGMA data_version").fetchall()
-            return self._identity, others, self._db.total_changes
+        if (state := (self._identity, others)) != self._cached_state:
+            self._forget()
+            self._cached_state = state
+
+    def cached(self, table: str, key: Hashable, read: Callable[[], T]) -> T:
+        """The values that `read` reads from this table; `key` says which values these are."""
+        if not self._cache_users:
+            return read()
+        values = self._cache.setdefault(table, {})
+        if key not in values:
+            values[key] = read()
+        return cast("T", values[key])
+
+    def _forget(self, tables: Collection[str] | None = None) -> None:
+        """Remove the values of these tables from the cache; None means all."""
+        for table in list(self._cache) if tables is None else tables:
+            self._cache.pop(table, None)
 
     def read(self, question: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         """The rows of a query."""
@@ -445,11 +508,6 @@ class LedgerFile(Database):
         self.viewer = viewer or uuid.uuid4().hex
         self.last_units: dict[str, tuple[int, tuple[str, ...]]] = {}
         """For each of the chats that asked last, the number and the units of its last request."""
-        self._turns = 0
-        """The number of running turns."""
-        self._views: dict[Hashable, LedgerView] = {}
-        """The views that were read while turns run and the database had the state `_views_of`."""
-        self._views_of: Hashable = None
         self.keep_days = 0
         """For how many days the records of the log and of requests are kept; 0 means forever."""
         self._is_swept = False
@@ -468,29 +526,6 @@ class LedgerFile(Database):
             for left in self.turns.glob("*"):
                 with locked(left):
                     pass
-
-    @contextmanager
-    def keeping_views(self) -> Iterator[None]:
-        """Do not read a chat's records again as long as no record changes: a turn asks for them at
-        each step.
-        """
-        self._turns += 1
-        try:
-            yield
-        finally:
-            self._turns -= 1
-            self._views.clear()
-
-    def view(self, key: Hashable, read: Callable[[], LedgerView]) -> LedgerView:
-        """The view with this key; `read` reads it, unless it is kept and nothing has changed."""
-        if not self._turns:
-            return read()
-        if (state := self.state) != self._views_of:
-            self._views.clear()
-            self._views_of = state
-        if key not in self._views:
-            self._views[key] = read()
-        return self._views[key]
 
     def remember_units(self, chat: str, last: tuple[int, tuple[str, ...]]) -> None:
         """Remember the number and the units of a chat's last request."""
@@ -587,6 +622,29 @@ def _permission(
     )
 
 
+def _entry(*values: Any) -> Entry:
+    *key, base, choice, rule, state = values
+    call_id, server, tool, arguments, digest = map(_read, key)
+    return Entry(CallKey(call_id, server, tool, arguments, digest, base=base), choice, rule, state)
+
+
+def _texts(*values: bytes) -> Any:
+    return tuple(map(_read, values))
+
+
+def _call_key(*values: bytes) -> CallKey:
+    return CallKey(*map(_read, values))
+
+
+def _warning(call_id: bytes, arguments: bytes, what: str) -> tuple[str, str, str]:
+    return _read(call_id), _read(arguments), what
+
+
+def _task(*values: bytes) -> tuple[CallKey, str]:
+    *key, task = map(_read, values)
+    return CallKey(*key), task
+
+
 def _keep_definition(db: sqlite3.Connection, key: CallKey) -> None:
     """Store a tool's definition under its digest, to show later how the definition has changed."""
     if key.definition:
@@ -635,7 +693,7 @@ class ChatLedger:
         lock.
         """
         if self._file.path is None:
-            with self._file.keeping_views():
+            with self._file.caching():
                 yield
             return
         self._file.sweep()
@@ -645,7 +703,7 @@ class ChatLedger:
                     "another Neovim or command is running a turn in this chat. Wait for it, or "
                     "stop it there"
                 )
-            with self._file.keeping_views():
+            with self._file.caching():
                 yield
         self._file.delete_old()
 
@@ -654,8 +712,7 @@ class ChatLedger:
 
         Includes the `calls` that were started for another file, of which this file may be a copy.
         """
-        key = self.chat, frozenset(calls)
-        view = self._file.view(key, lambda: self._read_view(calls))
+        view = self._read_view(calls)
         return (
             replace(view, permissions=self._applying(view.permissions))
             if view.permissions
@@ -663,36 +720,27 @@ class ChatLedger:
         )
 
     def _read_view(self, calls: Collection[tuple[str, str]]) -> LedgerView:
-        """The view, with all permissions, also those for other chats and projects."""
-        chat = (_stored(self.chat),)
-        rows = self._file.read(
-            "SELECT call_id, server, tool, arguments, digest, base, choice, rule, state"
-            " FROM entries WHERE chat = ? ORDER BY number",
-            chat,
-        )
-        proposals = self._file.read(
-            "SELECT call_id, name, arguments FROM written WHERE chat = ?", chat
-        )
-        proposed = self._file.read(
-            "SELECT call_id, server, tool, arguments, digest FROM proposed WHERE chat = ?", chat
-        )
-        warnings = self._file.read(
-            "SELECT call_id, arguments, what FROM warnings WHERE chat = ? AND viewer = ?",
-            (*chat, self._file.viewer),
-        )
-        tasks = self._file.read(
-            "SELECT call_id, server, tool, arguments, digest, task FROM tasks WHERE chat = ?", chat
-        )
+        """The view, with all permissions, also those for other chats and projects.
+
+        In a turn, each table is read again only after a change: a turn needs a view at each step.
+        """
+        file, chat = self._file, _stored(self.chat)
+        file.look_for_changes()
+
+        def rows(table: str, query: str, row: Callable[..., T], *more: object) -> tuple[T, ...]:
+            def read() -> tuple[T, ...]:
+                return tuple(row(*values) for values in file.read(query, (chat, *more)))
+
+            return file.cached(table, self.chat, read)
+
         return LedgerView(
-            tuple(
-                Entry(replace(CallKey(*map(_read, row[:5])), base=row[5]), *row[6:]) for row in rows
-            ),
-            tuple((_read(i), _read(n), _read(a)) for i, n, a in proposals),
-            tuple(CallKey(*map(_read, row)) for row in proposed),
-            tuple((_read(i), _read(a), what) for i, a, what in warnings),
-            tuple(self._elsewhere(calls)),
-            tuple((CallKey(*map(_read, row[:5])), _read(row[5])) for row in tasks),
-            tuple(permission for permission, _ in self._file.permissions()),
+            rows("entries", ENTRY_ROWS, _entry),
+            rows("written", WRITTEN_ROWS, _texts),
+            rows("proposed", PROPOSED_ROWS, _call_key),
+            rows("warnings", WARNING_ROWS, _warning, file.viewer),
+            file.cached("entries", (self.chat, *calls), lambda: tuple(self._elsewhere(calls))),
+            rows("tasks", TASK_ROWS, _task),
+            file.cached("permissions", "", lambda: tuple(each for each, _ in file.permissions())),
         )
 
     def _applying(self, permissions: Iterable[Permission]) -> tuple[Permission, ...]:
@@ -754,11 +802,12 @@ class ChatLedger:
             self._file.remember_units(self.chat, last)
 
     def _transaction(self, facts: Sequence[Fact]) -> AbstractContextManager[sqlite3.Connection]:
+        changes = {table for fact in facts for table in _CHANGES[type(fact)]}
         if any(isinstance(fact, Revoked | Removed) for fact in facts):
-            return self._file.transaction(takes=True)
+            return self._file.transaction(takes=True, changes=changes)
         if any(isinstance(fact, Disowned | Unwarned) for fact in facts):
-            return self._file.transaction()
-        return self._file.unsynced()
+            return self._file.transaction(changes=changes)
+        return self._file.unsynced(changes)
 
     def _approve(self, db: sqlite3.Connection, fact: Approved) -> None:
         why = fact.why.encode("utf-8", "replace").decode()
@@ -799,7 +848,7 @@ class ChatLedger:
         """Use up this call's approval; True for exactly one of several concurrent callers."""
         if os.path.realpath(self._path) != self.chat:
             return False
-        with self._file.transaction(takes=True) as db:
+        with self._file.transaction(takes=True, changes=("entries", "warnings")) as db:
             used = db.execute(USE_UP, (time.time(), *self._bound(key)))
             call = self._named(key.id, key.arguments)
             db.execute(
@@ -809,7 +858,7 @@ class ChatLedger:
 
     def begin_task(self, key: CallKey, task: str) -> None:
         """Record that a call that was started runs at its server as this task."""
-        with self._file.transaction() as db:
+        with self._file.transaction(changes=("tasks",)) as db:
             db.execute(BEGIN_TASK, (*self._bound(key), _stored(task)))
 
     def _warned(self, call_id: str, arguments: str, what: str) -> tuple[object, ...]:
@@ -854,7 +903,7 @@ class ChatLedger:
 
     def note(self, kind: str, facts: Mapping[str, Any], at: float | None = None) -> None:
         """Record an event that happened now, or that began at the time `at`."""
-        with self._file.unsynced() as db:
+        with self._file.unsynced(changes=()) as db:
             self._note(db, kind, facts, at)
 
     def hold_request(self, digest: str, header: str, units: tuple[str, ...]) -> None:
