@@ -458,19 +458,22 @@ def test_a_ledger_without_definitions_still_works(file: LedgerFile) -> None:
     later.close()
 
 
+ODD_REASON = 'it contains "call": "call_1"'
+
+
 def test_the_reason_for_waiting_is_recorded_once_per_change(chat: ChatLedger) -> None:
     for why in ("new", "new", "changed", "changed"):
         chat.record(
             Explained(
                 "asked",
-                (("call_1", "demo/web_search", why), ("call_2", "demo/web_search", "new")),
+                (("call_1", "demo/web_search", why), ("call_2", "demo/web_search", ODD_REASON)),
             )
         )
     chat.record(Approved(((KEY, "ya"),), "memory", "it is remembered"))
     chat.record(Explained("asked", (("call_1", "demo/web_search", "changed"),)))
     assert [(kind, facts["call"], facts["because"]) for _, kind, facts in chat.history()] == [
         ("asked", "call_1", "new"),
-        ("asked", "call_2", "new"),
+        ("asked", "call_2", ODD_REASON),
         ("asked", "call_1", "changed"),
         ("decided", "call_1", "it is remembered"),
         ("asked", "call_1", "changed"),

@@ -219,6 +219,11 @@ RULE = """
 SELECT rule FROM entries WHERE chat = ? AND call_id = ? AND arguments = ? AND state = 'used'
 ORDER BY number DESC LIMIT 1
 """
+LAST_OF_CALL = """
+SELECT kind, facts FROM log WHERE chat = ? AND instr(facts, ?) ORDER BY at DESC, number DESC LIMIT 1
+"""
+"""The last record of a call, which its id as JSON names; within another text, the quotes would be
+escaped."""
 REVOKE = "UPDATE entries SET state = 'revoked' WHERE chat = ? AND call_id = ? AND state = 'live'"
 _CHANGES: Mapping[type[Fact], Collection[str]] = {
     Approved: ("entries",),
@@ -831,10 +836,11 @@ class ChatLedger:
                 db.execute(close, self._named(call_id, arguments))
 
     def _explain(self, db: sqlite3.Connection, fact: Explained) -> None:
-        last = {facts.get("call"): (kind, facts) for _, kind, facts in self._history(db.execute)}
         for call_id, tool, why in fact.calls:
             facts = {"call": call_id, "tool": tool, "because": why}
-            if last.get(call_id) != (fact.what, facts):
+            named = json.dumps({"call": call_id}).strip("{}")
+            last = db.execute(LAST_OF_CALL, (_stored(self.chat), named)).fetchone()
+            if last != (fact.what, json.dumps(facts)):
                 self._note(db, fact.what, facts)
 
     def _propose(self, db: sqlite3.Connection, fact: Proposed) -> None:
@@ -962,13 +968,8 @@ class ChatLedger:
 
     def history(self) -> list[tuple[float, str, dict[str, Any]]]:
         """All records of this chat, oldest first: time (seconds since 1970), kind, facts."""
-        return self._history(self._file.read)
-
-    def _history(
-        self, run: Callable[[str, Sequence[Any]], Iterable[tuple[Any, ...]]]
-    ) -> list[tuple[float, str, dict[str, Any]]]:
         query = "SELECT at, kind, facts FROM log WHERE chat = ? ORDER BY at, number"
-        rows = run(query, (_stored(self.chat),))
+        rows = self._file.read(query, (_stored(self.chat),))
         return [(at, kind, json.loads(facts)) for at, kind, facts in rows]
 
     def _note(
