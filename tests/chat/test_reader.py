@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parley.chat.reader import parse
+from parley.chat.transcript import Proposal, Result, Text
 
 CALL = '❓: `{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`'
 
@@ -28,3 +29,13 @@ def test_a_result_below_a_calls_notes_belongs_to_that_call() -> None:
     assert first.result is None
     assert second.result is not None
     assert second.result.body == "done"
+
+
+def test_a_result_between_two_texts_leaves_them_one_text() -> None:
+    """A provider's call may have its result below a text, for example after an edit by hand."""
+    call = CALL.replace("❓:", "❓:[provider]")
+    read = parse(f"💬: q\n\n🤖:\n\n{call}\n\none\n\n🛠️: [f][c]\n\n`done`\n\nother\n")
+    proposal, text = read.exchanges[0].answers[0].segments
+    assert isinstance(proposal, Proposal)
+    assert proposal.result == Result("ok", "done")
+    assert text == Text("one\n\nother")

@@ -111,8 +111,17 @@ class Parts:
         self._in_note = False
         if self._text:
             if text := _stripped(self._text):
-                self.segments.append(Text(text, self._text_span))
+                self._add_text(text, self._text_span)
             self._text = []
+
+    def _add_text(self, text: str, span: Span) -> None:
+        """Add a text. It continues the text before it if only a result is between them, which
+        belongs to an earlier call.
+        """
+        if self.segments and isinstance(before := self.segments[-1], Text):
+            text, span = f"{before.text}\n\n{text}", Span(before.span.start, span.end)
+            del self.segments[-1]
+        self.segments.append(Text(text, span))
 
 
 def _stripped(lines: list[str]) -> str:
