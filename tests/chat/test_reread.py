@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from parley.chat.reader import parse_lines
@@ -40,6 +40,22 @@ LINES = st.sampled_from(
     ]
 )
 TEXTS = st.lists(LINES, max_size=30)
+CALLS = st.builds(
+    '❓:{} `{{{}"id":"{}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}`'.format,
+    st.sampled_from(["", "[ya]", "[provider]"]),
+    st.sampled_from(["", '"index":0,', '"index":1,']),
+    st.sampled_from(["c", "d"]),
+)
+RESULTS = st.builds("\U0001f6e0\ufe0f: [f][{}]".format, st.sampled_from(["c", "d"]))
+ROUNDS = st.lists(
+    st.one_of(
+        CALLS,
+        RESULTS.map(lambda head: f"{head}\n\n`body`"),
+        LINES,
+        st.sampled_from(["", "\U0001f512: note", "\U0001f9e0:[a:b]"]),
+    ),
+    max_size=12,
+).map(lambda parts: "\n".join(parts).split("\n"))
 
 
 @example(["\U0001f4ac: ask", ">> Please choose ("], [], [], ["", "text"])
@@ -48,12 +64,24 @@ TEXTS = st.lists(LINES, max_size=30)
 def test_rereading_equals_reading(
     head: list[str], old: list[str], new: list[str], tail: list[str]
 ) -> None:
+    compare(head, old, new, tail)
+
+
+def compare(head: list[str], old: list[str], new: list[str], tail: list[str]) -> None:
     change = LineChange(len(head), len(head) + len(old), len(new))
     lines = [*head, *new, *tail]
     after, fresh = reread(parse_lines([*head, *old, *tail]), change, lines), parse_lines(lines)
     assert after == fresh
     assert after.problems == fresh.problems
     assert repr(_spans(after)) == repr(_spans(fresh))
+
+
+@settings(max_examples=300)
+@given(ROUNDS, ROUNDS, ROUNDS, ROUNDS)
+def test_rereading_an_answer_equals_reading_it(
+    head: list[str], old: list[str], new: list[str], tail: list[str]
+) -> None:
+    compare(["\U0001f4ac: ask", "\U0001f916:[Demo]", *head], old, new, tail)
 
 
 @given(st.data(), TEXTS)
@@ -82,6 +110,18 @@ def test_only_changed_exchanges_are_read_again() -> None:
         True,
         True,
     ]
+
+
+def test_only_changed_rounds_are_read_again() -> None:
+    call = '❓:[ya] `{{"index":0,"id":"c{}","type":"function","function":{{"name":"f","arguments":"{{}}"}}}}`'
+    lines = ["\U0001f4ac: ask", "", "\U0001f916:[Demo]", ""]
+    for number in range(5):
+        lines += [call.format(number), "", f"\U0001f6e0\ufe0f: [f][c{number}]", "", "`body`", ""]
+    before, end = parse_lines(lines), len(lines)
+    after = reread(before, LineChange(end, end, 1), [*lines, "text"])
+    one, other = (each.exchanges[0].answers[0].segments for each in (before, after))
+    assert [a is b for a, b in zip(one, other, strict=False)] == [True] * 4 + [False]
+    assert len(other) == 6
 
 
 def _spans(transcript: object) -> object:

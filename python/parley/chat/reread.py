@@ -1,17 +1,19 @@
 """Updates a transcript after a change in one place, without reading the whole file again. Pure.
 
 An exchange means the same wherever it is in the file. Only the exchanges that a change touches are
-read again, and the exchanges below are moved. The result has the same values, spans and problems as
-a full read.
+read again, and the exchanges below are moved. In an answer with several rounds, only the rounds from
+the change on are read again. The result has the same values, spans and problems as a full read.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from parley.chat.grammar import MARKERS
 from parley.chat.reader import parse_lines
 from parley.chat.transcript import (
     NOWHERE,
@@ -24,6 +26,7 @@ from parley.chat.transcript import (
     Proposal,
     Question,
     Result,
+    RoundStarts,
     Segment,
     Span,
     Text,
@@ -71,23 +74,73 @@ def reread(before: Transcript, change: LineChange, lines: Sequence[str]) -> Tran
     if first < 0 or exchanges[first].question is None:
         return parse_lines(lines)
     last = max(bisect_left(exchanges, change.end, key=_start), first + 1)
-    top = exchanges[first].span.start
     end = exchanges[last].span.start if last < len(exchanges) else len(lines) - change.shift
-    part = parse_lines(lines[top : end + change.shift])
+    place = _place(exchanges[first], change.start)
+    start = place.line if place else exchanges[first].span.start
+    head = [MARKERS["answer"]] if place else []
+    part, by = parse_lines([*head, *lines[start : end + change.shift]]), start - len(head)
+    changed = [_moved(exchange, by) for exchange in part.exchanges]
+    if place:
+        changed[0] = _joined(exchanges[first], place, changed[0])
     return Transcript(
         (
             *exchanges[:first],
-            *(_moved(exchange, top) for exchange in part.exchanges),
+            *changed,
             *(_moved(exchange, change.shift) for exchange in exchanges[last:]),
         ),
         before.preamble,
         before.front_matter,
         (
-            *(problem for problem in before.problems if problem.line < top),
-            *(replace(problem, line=problem.line + top) for problem in part.problems),
+            *(problem for problem in before.problems if problem.line < start),
+            *(replace(problem, line=problem.line + by) for problem in part.problems),
             *(replace(p, line=p.line + change.shift) for p in before.problems if p.line >= end),
         ),
     )
+
+
+@frozen
+class _Place:
+    """A call's line from which an answer means the same as after an answer's bare marker: no later
+    result can belong to an earlier call.
+    """
+
+    answer: int
+    segment: int
+    line: int
+
+
+def _place(exchange: Exchange, line: int) -> _Place | None:
+    """The last such place above a line; None if there is none."""
+    number = sum(answer.span.start < line for answer in exchange.answers) - 1
+    if number < 0:
+        return None
+    starts, place = RoundStarts(), None
+    above: Segment | None = None
+    settled = 0.0
+    """The line above which all calls of the round have their results."""
+    for at, segment in enumerate(exchange.answers[number].segments):
+        begins = starts.feed(segment)
+        settled = 0 if begins else settled
+        if isinstance(segment, Proposal):
+            if (start := segment.span.start) >= line:
+                break
+            if begins or (settled <= start and isinstance(above, Text | Thinking)):
+                place = _Place(number, at, start)
+            settled = max(settled, segment.result.span.end if segment.result else math.inf)
+        above = segment
+    return place
+
+
+def _joined(before: Exchange, place: _Place, rest: Exchange) -> Exchange:
+    """The exchange up to a place, continued with the rest, which begins with the same answer."""
+    answer, continuation = before.answers[place.answer], rest.answers[0]
+    joined = Answer(
+        answer.agent,
+        (*answer.segments[: place.segment], *continuation.segments),
+        Span(answer.span.start, continuation.span.end),
+    )
+    answers = *before.answers[: place.answer], joined, *rest.answers[1:]
+    return Exchange(before.question, answers, Span(before.span.start, rest.span.end))
 
 
 def _start(exchange: Exchange) -> int:
