@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from parley.late_patterns import late_pattern
@@ -24,6 +25,7 @@ def shown_address(url: str) -> str:
     return _SECRET_FIELD.sub(rf"\1{MASK}", _LOGIN.sub(f"{MASK}@", url))
 
 
+@lru_cache(maxsize=64)
 def flaw(url: str) -> str:
     """Why this address cannot be reached; "" if it may be reachable."""
     address = one_line(shown_address(url))[:_MOST_SHOWN]

@@ -57,7 +57,7 @@ def surroundings(environ: Mapping[str, str]) -> dict[str, str]:
 def search_path(path: str | None = None) -> str:
     """The absolute folders in a PATH, by default in this process's PATH."""
     elements = (os.environ.get("PATH", os.defpath) if path is None else path).split(os.pathsep)
-    return os.pathsep.join(element for element in elements if Path(element).is_absolute())
+    return os.pathsep.join(element for element in elements if element.startswith("/"))
 
 
 def program(command: str, path: str | None = None, folder: Path | None = None) -> str | None:

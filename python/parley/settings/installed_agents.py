@@ -33,7 +33,7 @@ def _changes(path: str) -> Iterator[int]:
     """When each folder on the PATH last changed."""
     for folder in path.split(os.pathsep):
         try:
-            yield Path(folder).stat().st_mtime_ns
+            yield os.stat(folder).st_mtime_ns  # noqa: PTH116 - for speed: before each question
         except OSError:
             yield 0
 

@@ -14,6 +14,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from secrets import token_hex
 from typing import TypeVar
@@ -86,8 +87,13 @@ class ChatAttachments:
     """Implements the engine's attachments for a chat file; "" means a chat without a file."""
 
     def __init__(self, chat: str, cache: AttachmentCache | None = None) -> None:
-        self._chat = Path(os.path.realpath(chat)) if chat else None
+        self._path = chat
         self._cache = cache or AttachmentCache()
+
+    @cached_property
+    def _chat(self) -> Path | None:
+        """The chat's real path, found when a file next to it is first needed."""
+        return Path(os.path.realpath(self._path)) if self._path else None
 
     async def read(self, attachments: Sequence[Attachment]) -> Mapping[str, bytes | str]:
         """The attachments' contents by path, each verified by its file's name, or the reason why a

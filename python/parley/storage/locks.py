@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
 
 
 @contextmanager
@@ -19,9 +18,8 @@ def locked(path: Path) -> Iterator[bool]:
     A process that opened the file before its removal does not hold the lock: it then tries the new
     file.
     """
-    path.parent.mkdir(mode=0o700, exist_ok=True)
     while True:
-        with path.open("a+b") as lock:
+        with _opened(path) as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -36,8 +34,23 @@ def locked(path: Path) -> Iterator[bool]:
             return
 
 
-def _is_at(file: IO[bytes], path: Path) -> bool:
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """A descriptor of a file, which is created if necessary, with its folder."""
+    how = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+    try:
+        file = os.open(path, how, 0o600)
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        file = os.open(path, how, 0o600)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _is_at(file: int, path: Path) -> bool:
     """Whether this open file is still the file at this path."""
     with suppress(FileNotFoundError):
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+        return os.path.samestat(os.fstat(file), path.stat())
     return False

@@ -56,8 +56,11 @@ class ProjectTrust:
         self.untrusted, self.trusted, self.file = [], [], ServersFile()
         folder = self._folder()
         for name in PROJECT_FILES:
+            path = folder / name
             try:
-                file = self._look_at(folder / name, name)
+                if not path.exists():
+                    continue
+                file = self._look_at(path, name)
             except (OSError, ParleyError) as error:
                 file = ServersFile(problems=(f"parley: {name}: {reason_of(error)}",))
             file = below(
@@ -69,8 +72,6 @@ class ProjectTrust:
 
     def _look_at(self, path: Path, name: str) -> ServersFile:
         """The trusted part of the file; a file without servers needs no trust."""
-        if not path.exists():
-            return ServersFile()
         content = _content(path)
         file = read_servers(content, name, str(project_of(path)))
         if not file.servers:

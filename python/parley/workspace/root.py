@@ -52,20 +52,25 @@ def find_root(
 
 def work_tree(folder: Path) -> Path | None:
     """The nearest folder with `.git`, from this real path upwards; None if there is none."""
-    return next((place for place in (folder, *folder.parents) if _has_git(place)), None)
+    place = str(folder)  # strings, for speed: before each question
+    while not _has_git(place):
+        place, below = place.rpartition("/")[0] or "/", place
+        if place == below:
+            return None
+    return Path(place)
 
 
-def _has_git(folder: Path) -> bool:
+def _has_git(folder: str) -> bool:
     """Whether a folder has a `.git` that Git would use.
 
     Anyone can create `.git` in a folder such as /tmp, so there it counts only if the user owns it.
     """
     try:
-        status = os.lstat(folder / ".git")
+        status = os.lstat(f"{folder}/.git")
         if os.lstat(folder).st_mode & stat.S_IWOTH and status.st_uid != os.geteuid():
             return False
         if stat.S_ISDIR(status.st_mode):
-            return (folder / ".git" / "HEAD").exists()
+            return Path(folder, ".git", "HEAD").exists()
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode)  # a linked work tree or a submodule
