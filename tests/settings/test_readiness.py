@@ -6,7 +6,7 @@ import pytest
 
 from parley.chat.reader import parse
 from parley.engine import NOTHING_ASKED
-from parley.settings.readiness import Ready, Refusal, readiness
+from parley.settings.readiness import Ready, Refusal, depends_on_logins, readiness
 from parley.settings.values import Agent, ProviderSettings, Settings, key_source
 
 KEYS = {"OPENAI_API_KEY": "k"}
@@ -154,3 +154,24 @@ def test_a_demo_agent_answers_without_naming_the_previous_agent() -> None:
     text = parse(answered(agent="ChatGPT"))
     outcome = readiness(text, Settings(agent="Demo"), KEYS, None, may_want=lambda _: True)
     assert outcome == Ready("")
+
+
+@pytest.mark.parametrize(
+    ("front_matter", "agent", "chosen", "depends"),
+    [
+        ("", None, None, True),
+        ("", "Nobody", None, True),
+        ("", "Claude", None, False),
+        ("agent: Claude", None, None, False),
+        ("", None, "Claude", False),
+        ("", "OpenRouter", None, True),
+        ("", "Claude", "Codex", True),
+        ("provider: openrouter", "Claude", None, True),
+        ("provider: nobody", "Claude", None, True),
+    ],
+)
+def test_logins_and_programs_matter_unless_an_agent_is_named_that_needs_neither(
+    front_matter: str, agent: str | None, chosen: str | None, depends: bool
+) -> None:
+    settings = Settings(agent=agent)
+    assert depends_on_logins(parse(chat(front_matter)), settings, chosen) is depends

@@ -88,7 +88,7 @@ class Chat:
             turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
             turn.ports = engine.regenerating(turn.ports, turn.agent)
             await self.buffer.app.models.prepare(shot.transcript, chosen, is_new=True)
-            resolve = self.buffer.resolve_for(shot, chosen, is_new=True)
+            resolve = self.buffer.resolve_for(shot, chosen, turn.instructions, is_new=True)
             return await self.turns.run_loop(turn, resolve)
 
         self.turns.ask(handle, row, work, is_question=False)
@@ -110,7 +110,7 @@ class Chat:
         turn.is_question = True
         if not has_question((await turn.document.look()).transcript):
             return None
-        await self._trust.settle_for(self.buffer)
+        turn.instructions = await self._trust.settle_for(self.buffer)
         return await turn.document.look()
 
     async def _go_on(self, turn: Turn, shot: engine.Snapshot) -> engine.End:
@@ -120,7 +120,8 @@ class Chat:
             return engine.End("nothing", refusal)
         turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
         await self.buffer.app.models.prepare(shot.transcript, chosen)
-        return await self.turns.run_loop(turn, self.buffer.resolve_for(shot, chosen))
+        resolve = self.buffer.resolve_for(shot, chosen, turn.instructions)
+        return await self.turns.run_loop(turn, resolve)
 
     def choose(
         self,
@@ -149,14 +150,14 @@ class Chat:
         async def work(turn: Turn) -> engine.End:
             if not self.buffer.name or not Path(self.buffer.path).is_file():  # noqa: ASYNC240 - one look at one file
                 return engine.End("nothing", UNSAVED)
-            await self._trust.settle_for(self.buffer)
+            turn.instructions = await self._trust.settle_for(self.buffer)
             line = await self._line_of_choice(turn, rule)
             shot = await turn.document.read()
             chosen = self.buffer.chosen_for(shot)
             if (refusal := self.check.refusal(shot.transcript, chosen)) is not None:
                 return engine.End("nothing", refusal)
             turn.agent = self.buffer.app.agent_name(shot.transcript, chosen)
-            resolve = self.buffer.resolve_for(shot, chosen)
+            resolve = self.buffer.resolve_for(shot, chosen, turn.instructions)
             name = key_name(key, self.buffer.app.settings.keys) if rule == "key" else key
             press = engine.Press(key, rule, reason, on_screen, is_repeated, name, edited=edited)
             choice = await engine.choose(turn.ports, resolve, line, press)

@@ -16,6 +16,7 @@ from parley.nvim.document import BufferDocument, checked
 from parley.nvim.editor import Editor
 from parley.nvim.mirror import UNKNOWN_TICK, Mirror
 from parley.runtime.app import App
+from parley.runtime.app_instructions import ProjectInstructions
 from parley.settings.resolve import ListedAgent
 
 
@@ -69,8 +70,16 @@ class ChatBuffer:
         is_once = self.once and answers and answers[-1].agent == self.once
         return self.once if is_once else self.chosen
 
-    def resolve_for(self, shot: Snapshot, chosen: str | None, *, is_new: bool = False) -> Resolve:
-        """A turn's settings: the agent accepted at the start answers until the end.
+    def resolve_for(
+        self,
+        shot: Snapshot,
+        chosen: str | None,
+        project: ProjectInstructions | None = None,
+        *,
+        is_new: bool = False,
+    ) -> Resolve:
+        """A turn's settings: the agent accepted at the start answers until the end, with the
+        instructions that the `project` had then.
 
         An answer keeps its agent's model also in later turns, although a new list may arrive;
         `is_new` means that the turn begins another answer instead.
@@ -81,7 +90,7 @@ class ChatBuffer:
         )
         if is_new or not (last and is_same and agent.newest and has_begun(shot.exchange)):
             self._answering = last = agent
-        return self.app.resolve(chosen, last, lambda: self.folder)
+        return self.app.resolve(chosen, last, lambda: self.folder, project)
 
     @property
     def resolve_to_ask(self) -> Resolve:

@@ -16,6 +16,7 @@ from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.dialogs import Dialogs
 from parley.nvim.editor import Editor
 from parley.runtime.app import App
+from parley.runtime.app_instructions import ProjectInstructions
 from parley.storage.text_trust import OfferedText, TextTrust
 from parley.storage.trust import programs
 from parley.tables import listed
@@ -69,19 +70,20 @@ class TrustDialog:
             self._tell_problems(app)
         await self._settle_skills(app, again=again)
 
-    async def settle_for(self, buffer: ChatBuffer, *, again: bool = False) -> None:
-        """Also ask about the instructions for a chat, until the files on disk are decided.
+    async def settle_for(self, buffer: ChatBuffer, *, again: bool = False) -> ProjectInstructions:
+        """Also ask about the instructions for a chat, until the files on disk are decided. Returns
+        the instructions.
 
         Raises ParleyError.
         """
         await self.settle(buffer.app, again=again)
-
-        def offered() -> Sequence[OfferedText]:
-            return buffer.app.instructions(buffer.transcript, lambda: buffer.folder).offered
-
-        while await self.agree(offered(), buffer.app.text_trust, again=again):
+        while True:
+            project = buffer.app.instructions(buffer.transcript, lambda: buffer.folder)
+            if not await self.agree(project.offered, buffer.app.text_trust, again=again):
+                break
             again = False
         self._tell_problems(buffer.app)
+        return project
 
     async def agree(
         self, texts: Iterable[OfferedText], trust: TextTrust, *, again: bool = False

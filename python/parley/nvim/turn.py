@@ -26,6 +26,7 @@ from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
 from parley.policy.status_texts import ANALYZING, waiting_for
+from parley.runtime.app_instructions import ProjectInstructions
 
 _EVENTS: Mapping[engine.EndKind, str] = {
     "complete": "ParleyAnswered",
@@ -80,6 +81,10 @@ class Turn:
         """The name of the agent that answers, when that is known."""
         self.is_question = False
         """Whether the user asked for the turn without a decision."""
+        self.instructions: ProjectInstructions | None = None
+        """The project's instructions when the turn began; None if the user was not asked about
+        them.
+        """
         self.has_begun = False
         """Whether the turn did any work."""
         self.kind: engine.EndKind = "stopped"

@@ -59,7 +59,14 @@ from parley.runtime.turn_attachments import TurnAttachments
 from parley.settings import resolve
 from parley.settings.installed_agents import agents_files, with_installed
 from parley.settings.load import ConfigFile
-from parley.settings.readiness import Ready, Refusal, readiness, wanted_agent, wants_more
+from parley.settings.readiness import (
+    Ready,
+    Refusal,
+    depends_on_logins,
+    readiness,
+    wanted_agent,
+    wants_more,
+)
 from parley.settings.resolve import ListedAgent, listed_agent
 from parley.settings.values import Agent, ProviderSettings, Settings
 from parley.storage.attachment_files import AttachmentCache, ChatAttachments
@@ -126,7 +133,7 @@ class ProgramObjects:
     instructions: str = ""
 
 
-_NOBODY, _NO_OBJECTS = FrontEnd(), ProgramObjects()
+_NOBODY, _NO_OBJECTS, _EMPTY = FrontEnd(), ProgramObjects(), Transcript()
 _TOOLS_S = 1.0
 """How many seconds later the SDKs for calls are imported."""
 
@@ -214,8 +221,13 @@ class App:
         self.skills = SkillFolders(*own_folders)
         self.prompts = PromptList(PromptFolders(*own_folders), self.servers)
         self._skill_tool: Tool | None = None
+        self._known: dict[bool, tuple[tuple[object, ...], engine.ChatSettings]] = {}
+        """With and without instructions, the last settings of a chat and their sources, before the
+        corrections that requests have taught.
+        """
         self._instructions = AppInstructions(environ, self.text_trust, objects.instructions)
         self._look_at_project()
+        self.look_at_logins()
         text_tools = settings.prompt_tools
         attempts = Attempts(
             text_tools.max_retries, text_tools.retry_delay_ms, text_tools.temperature_reduction
@@ -287,10 +299,13 @@ class App:
         return self._config_file.is_unreadable
 
     def _look_at_project(self) -> None:
+        before, had_servers = self._own, bool(self._project.file.servers)
         self._own = self._config_file.settings(self._own)
         self._project.look(self._own.mcp.servers)
-        self.settings = self._own.with_servers(self._project.file.servers)
-        self.look_at_logins()
+        servers = self._project.file.servers
+        if self._own is not before or had_servers or servers:
+            settings = self._own.with_servers(servers).with_logins(self.settings.logins)
+            self.settings = settings.with_installed(self.settings.installed)
         own = [ServerSettings(MOCK, builtin=True)]
         if workspace := self.workspace.look(self.settings.workspace, self._folder()):
             own.append(workspace)
@@ -349,14 +364,14 @@ class App:
         """
         if self._fault:
             return Refusal("unreadable settings", self._fault)
-        self.look_at_logins()
-        may_want = partial(self.ledger(chat).may_want, is_typed=is_typed)
+        if depends_on_logins(transcript, self.settings, chosen):
+            self.look_at_logins()
         outcome = readiness(
             transcript,
             self.settings,
             self.environ,
             chosen,
-            may_want=may_want,
+            may_want=lambda agent: self.ledger(chat).may_want(agent, is_typed=is_typed),
             question=question,
             agents_files=lambda: agents_files(self._project_of(folder), self.environ),
         )
@@ -381,14 +396,16 @@ class App:
         chosen: str | None,
         fixed: Agent | None = None,
         folder: Callable[[], Path] | None = None,
+        project: ProjectInstructions | None = None,
     ) -> engine.Resolve:
         """The function that makes a chat's settings from its text; a `fixed` agent overrides the
         agent in the text.
 
-        The instructions of the project in `folder`, and each provider's list of models, stay the
-        same for as long as the function is used, so their changes do not change the turn.
+        The instructions of the `project` (by default, of the one in `folder` now) and each
+        provider's list of models, stay the same for as long as the function is used, so their
+        changes do not change the turn.
         """
-        known = dict[tuple[str, ...] | None, Instructions]()
+        known = {project.choice: project.agreed} if project else dict[Any, Instructions]()
 
         def instructions_of(transcript: Transcript) -> Instructions:
             wanted = read_front_matter(transcript.front_matter).keys.get("instructions")
@@ -415,25 +432,20 @@ class App:
             known = self.models.known(agent.provider)
             return listed_agent(agent, lists.setdefault(agent.provider, known))
 
-        known: tuple[tuple[object, ...], engine.ChatSettings] | None = None
-        """The last settings, before the corrections that requests have taught, and their sources."""
-
         def settings_of(transcript: Transcript) -> engine.ChatSettings:
-            nonlocal known
             agent, instructions = fixed or agent_of(transcript), instructions_of(transcript)
             sources = transcript.front_matter, self.settings, agent, self._skill_tool, instructions
+            known = self._known.get(bool(instructions))
             if known is None or known[0] != sources:
-                known = (
-                    sources,
-                    resolve.chat_settings(
-                        transcript,
-                        self.settings,
-                        agent,
-                        self._templates,
-                        skills=self._skill_tool,
-                        instructions=instructions,
-                    ),
+                settings = resolve.chat_settings(
+                    replace(_EMPTY, front_matter=transcript.front_matter),  # keeps no text
+                    self.settings,
+                    agent,
+                    self._templates,
+                    skills=self._skill_tool,
+                    instructions=instructions,
                 )
+                known = self._known[bool(instructions)] = sources, settings
             settings = known[1]
             request = self.client.settled(self._text_tools.settled(settings.request))
             if chosen:  # the user has not agreed to the file's mode and search, so neither is used

@@ -8,6 +8,7 @@ are used.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from parley.chat.front_matter import read_front_matter
@@ -42,6 +43,8 @@ class ProjectInstructions:
     agreed: Instructions = ()
     offered: tuple[OfferedText, ...] = ()
     paths: tuple[Path, ...] = ()
+    choice: tuple[str, ...] | None = None
+    """The chat's own list of files; None if it has none."""
 
 
 class AppInstructions:
@@ -57,6 +60,10 @@ class AppInstructions:
         self._files = InstructionFiles(_content)
         self._reported = set[OfferedText | str]()
 
+    @cached_property
+    def _own(self) -> Path:
+        return config_path(self._environ).parent / OWN_NAME
+
     def look(self, transcript: Transcript, settings: Settings, folder: Path) -> ProjectInstructions:
         """Look at the files for a chat and a working directory; unchanged files are not read
         again.
@@ -65,8 +72,8 @@ class AppInstructions:
         names = selected(settings.instructions, wanted)
         given = () if wanted == () else self._of_program
         if not names:
-            return ProjectInstructions(given)
-        own = self._files.own(config_path(self._environ).parent / OWN_NAME)
+            return ProjectInstructions(given, choice=wanted)
+        own = self._files.own(self._own)
         found = list(self._of_project(names, settings, folder))
         every = [*([own] if own else []), *found]
         self.problems = tuple(problem for file in every for problem in file.problems)
@@ -76,6 +83,7 @@ class AppInstructions:
             (*dict.fromkeys(text for file in used for text in file.texts), *given),
             tuple(_offered(f) for f in found if f.texts and f not in agreed),
             tuple(file.path for file in agreed),
+            wanted,
         )
 
     def news(self, offered: Sequence[OfferedText]) -> tuple[list[str], list[str]]:

@@ -119,6 +119,18 @@ def has_question(transcript: Transcript, question: str | None = None) -> bool:
     return not all(is_blank(line) for line in question.split("\n"))
 
 
+def depends_on_logins(transcript: Transcript, settings: Settings, chosen: str | None) -> bool:
+    """Whether it depends on sign-ins, or on installed programs, which agent answers, or whether its
+    provider can.
+    """
+    keys = read_front_matter(transcript.front_matter).keys
+    agent = settings.named_agent(chosen or keys.get("agent") or settings.agent or "")
+    if agent is None:
+        return True
+    providers = map(settings.provider, (agent.provider, keys.get("provider", agent.provider)))
+    return any(each is None or each.signs_in or bool(each.install) for each in providers)
+
+
 def wanted_agent(transcript: Transcript) -> str:
     """The agent, provider, model, mode and web search that a file asks for, as one text; "" if it
     asks for none. A search sends parts of the chat to strangers' servers, so the user must have
