@@ -9,8 +9,6 @@ questions with the last hundred. Exits with 1 if something has grown.
 from __future__ import annotations
 
 import json
-import shlex
-import socket
 import statistics
 import sys
 import tempfile
@@ -22,6 +20,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from parley.storage.ledger import LedgerFile, default_path
+from tests.bench.counted_host import counts_of, program
 from tests.bench.machine import precise_cpu_s
 from tests.bench.subjects import HERE, parley, serving
 from tests.many_chats import fill, many_chats
@@ -80,12 +79,10 @@ def long_lived(home: Path, port: int, counts: Path) -> Iterator[Child]:
         "status": {"llm": False},
         "highlight": {"treesitter": False},  # in Neovim 0.11, its memory grows with each text
     }
-    program = home / "python"
-    program.write_text(
-        f'#!/bin/sh\nexec {shlex.join([sys.executable, str(HERE / "counted_host.py")])} "$@"\n'
+    init = (
+        parley(options, str(port)).init
+        + f"\nvim.g.parley_python = {json.dumps(str(program(home)))}"
     )
-    program.chmod(0o700)
-    init = parley(options, str(port)).init + f"\nvim.g.parley_python = {json.dumps(str(program))}"
     env = {"BENCH_KEY": "x", "PARLEY_COUNTS": str(counts)}
     with child(home, init=init, forked=False, env=env) as nvim:
         yield nvim
@@ -113,10 +110,8 @@ class Watch:
         self.rows.append(row | self._nvim.lua(EDITOR))
 
     def _of_host(self) -> Mapping[str, int]:
-        with closing(socket.socket(socket.AF_UNIX)) as connection:
-            connection.connect(str(self._counts))
-            counts: dict[str, int] = json.loads(connection.makefile("r").read())
-            return counts
+        names = {"tasks", "threads", "descriptors", "statements", "steps"}
+        return {name: n for name, n in counts_of(self._counts).items() if name in names}
 
 
 def ask(nvim: Child, chat: Path) -> tuple[float, float]:
