@@ -51,6 +51,7 @@ ROUNDS = st.lists(
     st.one_of(
         CALLS,
         RESULTS.map(lambda head: f"{head}\n\n`body`"),
+        RESULTS.map(lambda head: f"{head}[pending]\n\n`task`"),
         LINES,
         st.sampled_from(["", "\U0001f512: note", "\U0001f9e0:[a:b]"]),
     ),

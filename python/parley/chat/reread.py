@@ -28,6 +28,7 @@ from parley.chat.transcript import (
     Result,
     RoundStarts,
     Segment,
+    ServerTask,
     Span,
     Text,
     Thinking,
@@ -35,7 +36,10 @@ from parley.chat.transcript import (
 )
 from parley.frozen import frozen
 
-_Part = TypeVar("_Part", bound=Question | Result | Text | Thinking | Broken | Note | Attachment)
+_Part = TypeVar(
+    "_Part",
+    bound=Question | Result | ServerTask | Text | Thinking | Broken | Note | Attachment,
+)
 
 
 @frozen
@@ -167,8 +171,9 @@ def _moved(exchange: Exchange, by: int) -> Exchange:
 
 def _moved_segment(segment: Segment, by: int) -> Segment:
     match segment:
-        case Proposal(result=result):
-            return replace(segment, result=result and _at(result, by), span=_span(segment.span, by))
+        case Proposal(result=result, task=task):
+            result, task = result and _at(result, by), task and _at(task, by)
+            return replace(segment, result=result, task=task, span=_span(segment.span, by))
         case Orphan(result=result):
             return replace(segment, result=_at(result, by))
         case _:
