@@ -4,10 +4,27 @@ Errors in the user's input are data (`Problem`), not exceptions. An exception me
 cannot continue.
 """
 
+import os
+
 
 def reason_of(error: Exception) -> str:
     """An error's reason in words: for an OSError, without its number and path."""
     return getattr(error, "strerror", None) or str(error)
+
+
+def first_reason(error: BaseException) -> str:
+    """The operating system's reason for a lost connection, such as "Connection refused"; without
+    one, the error's own text.
+    """
+    reason, cause = str(error), error.__cause__ or error.__context__
+    while cause:
+        if isinstance(cause, ConnectionError) and cause.errno:
+            reason = os.strerror(cause.errno)  # asyncio's own text has the address in it
+        elif isinstance(cause, OSError) and cause.strerror:
+            reason = cause.strerror
+        first = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else None
+        cause = first or cause.__cause__ or cause.__context__
+    return reason
 
 
 class ParleyError(Exception):

@@ -77,7 +77,7 @@ def test_a_logout_names_the_projects_unused_servers(
 def test_a_turn_names_the_command_that_signs_in(shell: Shell) -> None:
     shell.ask("hello")
     _, _, complaints = output(shell.run("respond", "chat.md"))
-    assert "no tools from MCP server 'tracker': MCP server 'tracker': HTTP 401" in complaints
+    assert "no tools from MCP server 'tracker': HTTP 401" in complaints
     assert "What to do: parley login tracker, or set" in complaints
 
 

@@ -215,7 +215,7 @@ async def test_a_server_with_an_older_revision_works() -> None:
         ),
         (
             ServerSettings(name="s", url="http://127.0.0.1:9/mcp", cwd="~nobody-at-all"),
-            "MCP server 's': All connection",
+            "MCP server 's': Connection refused",
         ),
     ],
 )

@@ -291,10 +291,8 @@ class Servers:
         for server in (supervisor.status() for supervisor in self._supervisors.values()):
             line = f"MCP server '{server.name}': {server.error}" if server.error else ""
             if server.name in missing:
-                line = (
-                    f"no tools from MCP server '{server.name}': "
-                    f"{server.error or 'it is still starting'}"
-                )
+                why = server.error.removeprefix(f"MCP server '{server.name}': ")
+                line = f"no tools from MCP server '{server.name}': {why or 'it is still starting'}"
             elif server.state != "ready":
                 continue
             if line and line != self._last_news.get(server.name):

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from typing import Any, TypeAlias, TypeVar
 
 from parley.clock import PausableClock, Renew
-from parley.errors import ParleyError, PendingError, ServerError
+from parley.errors import ParleyError, PendingError, ServerError, first_reason
 from parley.late_patterns import late_pattern
 from parley.mcp.server_session import (
     PROXY_HINT,
@@ -458,9 +458,9 @@ def _words(error: BaseException) -> str:
         return f"it sent an invalid reply: {'.'.join(map(str, flaw['loc']))}: {flaw['msg']}"[
             :_CAUSE_SHOWN
         ]
-    words = (
-        _LONG_WORD.sub(r"\1…", " ".join(str(error).split()))[:_CAUSE_SHOWN] or type(error).__name__
-    )
+    is_lost = type(error).__name__ in ("ConnectError", "ReadError", "WriteError")  # of `httpx2`
+    text = first_reason(error) if is_lost else str(error)
+    words = _LONG_WORD.sub(r"\1…", " ".join(text.split()))[:_CAUSE_SHOWN] or type(error).__name__
     if type(error).__name__ == "ProxyError":  # of `httpx2`: a proxy's reply to CONNECT
         return f"HTTP {words}{PROXY_HINT if words.startswith('407') else ''}"
     return words

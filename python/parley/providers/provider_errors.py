@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from parley.errors import ModelError, ParleyError
+from parley.errors import ModelError, ParleyError, first_reason
 from parley.http.error_pages import MOST_READ, without_tags
 from parley.late_patterns import late_pattern
 from parley.models.events import RateLimits
@@ -145,7 +144,7 @@ def broken_off(
         what, hint = "cannot be used", "check the base URL"
     else:
         what, hint = "broke off the connection", ":ParleyRespond asks again"
-    why = bounded(_first_reason(error), *secrets)
+    why = bounded(first_reason(error), *secrets)
     detail = f" ({why})" if why else ""
     return ModelError(
         f"{provider.name} {what}{detail}. What to do: {hint}",
@@ -153,21 +152,6 @@ def broken_off(
         retryable=kind not in _LASTING,
         is_broken=kind not in _LASTING and not isinstance(error, TimeoutError),
     )
-
-
-def _first_reason(error: BaseException) -> str:
-    """The operating system's reason for an error, such as "Connection refused"; the error's own text
-    if there is none.
-    """
-    reason, cause = str(error), error.__cause__ or error.__context__
-    while cause:
-        if isinstance(cause, ConnectionError) and cause.errno:
-            reason = os.strerror(cause.errno)  # asyncio's own text has the address in it
-        elif isinstance(cause, OSError) and cause.strerror:
-            reason = cause.strerror
-        first = cause.exceptions[0] if isinstance(cause, BaseExceptionGroup) else None
-        cause = first or cause.__cause__ or cause.__context__
-    return reason
 
 
 def in_stream(error: ModelError, secrets: Sequence[str]) -> ModelError:
