@@ -68,6 +68,7 @@ def test_no_question_is_sent_if_the_settings_file_is_unreadable(shell: Shell, co
     assert ("Parley does not send questions until the file can be read" in said) == (
         "[loop" in content
     )
+    assert said.count("config.toml") == 1
     assert ("the agent 'Mine', which does not exist" in said) == ("[loop" not in content)
     assert "🤖:" not in shell.text
 

@@ -170,7 +170,7 @@ async def application(*, has_file: bool = True) -> AsyncIterator[App]:
     ledger = LedgerFile(default_path(os.environ), viewer="shell")
     own, trust = (ledger, None) if has_file else (LedgerFile(None), ledger)
     file = settings_file(os.environ)
-    app = App(_frugal(settings(file)), os.environ, own, trust=trust, fault=file.fault)
+    app = App(_frugal(settings(file)), os.environ, own, trust=trust, fault=file.consequence)
     try:
         warn_of_project(app)
         yield app

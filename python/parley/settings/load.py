@@ -53,10 +53,12 @@ class SettingsFile:
         """
         if not self.problems:
             return ""
-        return (
-            f"{self.problems[0].removeprefix('parley: ')}. Parley does not send questions until "
-            "the file can be read"
-        )
+        return f"{self.problems[0].removeprefix('parley: ')}. {self.consequence}"
+
+    @property
+    def consequence(self) -> str:
+        """The fault without its cause, for a user who has just read the cause."""
+        return "Parley does not send questions until the file can be read" if self.problems else ""
 
     def value(self, path: str) -> Any:
         """The value at a path such as `agents[1].name`; ABSENT if it is unset."""
