@@ -20,8 +20,8 @@ from parley.nvim.announcements import announcement, reminder, title
 from parley.nvim.chat_buffer import ChatBuffer
 from parley.nvim.chat_screen import ChatScreen
 from parley.nvim.document import BufferDocument
+from parley.nvim.editor import LATER_S
 from parley.nvim.running import RunningCalls
-from parley.nvim.stream import FRAME_S
 from parley.policy.choice import exchange_at, open_calls
 from parley.policy.doubts import Doubt
 from parley.policy.plan import waiting
@@ -295,7 +295,7 @@ class Turn:
     def _redraw_calls(self) -> None:
         """Draw this answer's calls soon, only once for changes that follow each other at once."""
         if self._has_calls and not self._due:
-            self._due = self._editor.loop.call_later(FRAME_S, self._tell_calls)
+            self._due = self._editor.loop.call_later(LATER_S, self._tell_calls)
 
     def _tell_calls(self) -> None:
         if self._due:
