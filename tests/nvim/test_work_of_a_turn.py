@@ -43,7 +43,7 @@ OF_A_QUESTION = {
     "statements": 29,
     "transactions": 2,
     "parsed lines": 25,
-    "looks": 100,
+    "looks": 110,
     "waits": 5,
     "messages": 22,
 }
@@ -51,7 +51,7 @@ OF_A_ROUND = {
     "statements": 58,
     "transactions": 6,
     "parsed lines": 40,
-    "looks": 50,
+    "looks": 66,
     "waits": 3.3,
     "messages": 20,
 }
