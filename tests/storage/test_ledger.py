@@ -391,6 +391,26 @@ def replaced(path: Path) -> None:
     path.with_name("other.db").replace(path)
 
 
+class SameInode(LedgerFile):
+    """A ledger on a file system that gives a new file the inode of the deleted one, as many do."""
+
+    def _place(self) -> tuple[int, int] | None:
+        return super()._place() and (1, 1)
+
+
+def test_in_a_turn_the_records_of_a_deleted_file_are_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with closing(LedgerFile(path)) as file:
+        file.allow(Permission("demo", "web_search", "digest"), "")
+        file.chat("/chat").record(Approved(((KEY, "ya"),), "key"))
+    with closing(SameInode(path)) as file:  # has changed nothing, like the one that follows
+        chat = file.chat("/chat")
+        with chat.lease():
+            assert (len(chat.view().entries), len(chat.view().permissions)) == (1, 1)
+            path.unlink()
+            assert chat.view() == LedgerView()
+
+
 @pytest.mark.parametrize("lose", [deleted, deleted_with_its_log, deleted_with_its_folder, replaced])
 @pytest.mark.parametrize("is_seen_first_by_a_read", [True, False])
 def test_a_file_deleted_while_open_is_reopened_and_reported_once(

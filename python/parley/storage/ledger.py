@@ -252,6 +252,8 @@ class Database:
         self.path = path
         self._identity: tuple[int, int] | None = None
         """Device and inode of the open file."""
+        self._openings = 0
+        """How often a file was opened; a new file may have the inode of a deleted one."""
         self._news = list[str]()
         self._takes = self._is_synced = False
         self._cache_users = 0
@@ -274,6 +276,7 @@ class Database:
                 private_file(path)  # a file from a backup may have other permissions
                 # Before the file is opened: if it is deleted in between, the next check finds that.
                 self._identity = self._place()
+            self._openings += 1
             self._db = sqlite3.connect(
                 path or ":memory:", timeout=TRANSACTION_WAIT_S, isolation_level=None
             )
@@ -426,7 +429,7 @@ class Database:
         with self._translated():
             self._renew()
             ((others,),) = self._db.execute("PRAGMA data_version").fetchall()
-        if (state := (self._identity, others)) != self._cached_state:
+        if (state := (self._openings, others)) != self._cached_state:
             self._forget()
             self._cached_state = state
 
