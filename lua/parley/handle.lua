@@ -35,6 +35,7 @@ M.removed = "the answer was removed, so its turn has ended. :ParleyRespond asks 
 ---@field failure? string why a piece could not be written
 ---@field led? integer the row of `cursor`, while `tip_place` is known
 ---@field unloaded? boolean whether its text was removed from the buffer
+---@field gone? string why it is lost, even if its buffer can be changed again
 
 ---@class parley.Tip
 ---@field row integer
@@ -120,12 +121,22 @@ function M.lost(handle)
     return M.closed
   elseif handle.unloaded then
     return M.reread
+  elseif handle.gone then
+    return handle.gone
   elseif not api.nvim_get_option_value("modifiable", { buf = buf }) then
     return "this buffer cannot be changed: :set modifiable, then try again"
   elseif M.place(handle) then
     return nil -- its text is as it was written
   elseif handle.answer and not M.row(handle, "answer") or H.is_undone(handle) then
     return M.removed
+  end
+end
+
+--- Record that a handle is lost for good.
+function M.lose(id, why)
+  local handle = H.handles[id]
+  if handle then
+    handle.gone = why
   end
 end
 

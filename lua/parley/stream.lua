@@ -57,13 +57,19 @@ function M.append(id, text, fresh)
   return { cost, api.nvim_buf_line_count(handle.buf) }
 end
 
---- The same without an answer. After a failure, nothing more is written, and the next `append` fails.
+--- The same without an answer. After a piece that could not be written, nothing more is written,
+--- because the text would lack the piece; the next `append` reports it.
 function M.write(id, text, fresh)
-  local handle = handles.get(id)
-  if handle and not handle.failure then
+  local handle, gone = handles.get(id)
+  if not handle then
+    handles.lose(id, gone.gone)
+  elseif not handle.failure then
     local ok, cost = pcall(H.write, handle, text, fresh)
     handle.failure = not ok and cost or nil
     handle.cost = math.max(ok and cost or 0, handle.cost or 0)
+    if not cost then
+      handles.lose(id, handles.removed)
+    end
   end
 end
 

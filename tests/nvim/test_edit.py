@@ -259,6 +259,21 @@ def test_after_a_piece_without_an_answer_fails_nothing_is_written_until_the_host
     assert plain.lines()[-1] == "one"
 
 
+@pytest.mark.parametrize(
+    ("losing", "back"),
+    [("setlocal nomodifiable", "setlocal modifiable"), ("silent undo", "silent redo")],
+)
+def test_no_piece_follows_one_that_was_lost(plain: Child, losing: str, back: str) -> None:
+    handle = streaming(plain)
+    remote(plain, "write", handle, "one", True)
+    plain.command(losing)
+    remote(plain, "write", handle, " two", False)
+    plain.command(back)
+    remote(plain, "write", handle, " three", False)
+    assert "gone" in append(plain, handle, "")
+    assert plain.lines()[-1] == "one"
+
+
 def test_a_piece_without_an_answer_for_a_lost_handle_is_not_written(plain: Child) -> None:
     handle = streaming(plain)
     remote(plain, "close", handle)
