@@ -130,7 +130,7 @@ function H.redraw(buf)
   vim.schedule(function()
     H.due[buf] = nil
     if api.nvim_buf_is_valid(buf) then
-      api.nvim__redraw({ buf = buf, statusline = true, flush = false })
+      api.nvim__redraw({ buf = buf, statusline = true, winbar = true, flush = false })
     end
   end)
 end

@@ -214,6 +214,13 @@ def test_a_question_right_after_an_undo_in_a_turn_is_answered(
     assert "is running" not in neovim.messages()
 
 
+@pytest.mark.parametrize("bar", ["statusline", "winbar"])
+def test_a_bar_shows_a_new_step_at_once(plain: Child, bar: str) -> None:
+    plain.command(f"let &{bar} = \"%{{%v:lua.require'parley'.status()%}}\"")
+    plain.lua("require('parley.status').show(vim.api.nvim_get_current_buf(), 'Sorting...')")
+    plain.until_screen("Sorting...", 5)
+
+
 def test_a_step_is_shown_if_it_lasts_longer_than_a_moment(plain: Child) -> None:
     shown = plain.lua("""
         local status, now = require('parley.status'), vim.uv.now
