@@ -44,6 +44,31 @@ async def test_a_client_trusts_the_certificates_that_the_user_names_now(
         assert (await client.get(server.url)).content == b"{}"
 
 
+async def test_a_client_trusts_the_certificates_that_are_in_the_users_file_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, server, named = Authority.new(tmp_path), FaultyServer(), tmp_path / "named.pem"
+    server.tls = authority.context()
+    server.plan(Response([b"{}"]))
+    monkeypatch.setenv("SSL_CERT_FILE", str(named))
+    async with server, httpx2.AsyncClient(**client_options(server.url)) as client:
+        named.write_bytes(OTHER.read_bytes())
+        with pytest.raises(httpx2.ConnectError, match="CERTIFICATE_VERIFY_FAILED"):
+            await client.get(server.url)
+        named.write_bytes(authority.certificate.read_bytes())
+        assert (await client.get(server.url)).content == b"{}"
+
+
+def test_certificates_that_cannot_be_read_ahead_are_left_to_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/nowhere/authority.pem")
+    warm("openai", builtin=False, has_tls=True)  # an error in the thread would be a warning
+    for thread in threading.enumerate():
+        if thread.name == "certificates":
+            thread.join()
+
+
 async def test_an_unreadable_certificate_file_is_a_failed_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import os
 import ssl
 import threading
-from functools import cache
+from contextlib import suppress
+from functools import lru_cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from parley.errors import reason_of
 
 _VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""The variables with which the user chooses other certificates; a change makes Parley read again."""
+"""The variables with which the user chooses other certificates."""
 _ONE_AT_A_TIME = threading.Lock()
 
 
@@ -48,13 +50,32 @@ class LateContext(ssl.SSLContext):
         return context.wrap_bio(*arguments, **options)
 
 
+def read_ahead() -> None:
+    """Read the certificates before a connection needs them; if that fails, the connection says so."""
+    with suppress(OSError):
+        read_certificates()
+
+
 def read_certificates() -> ssl.SSLContext:
-    """The context with the certificates, for all clients. Raises OSError."""
+    """The context with the certificates, for all clients: read again after a change of a variable or
+    of a file. Raises OSError.
+    """
+    places = [*(os.environ.get(name, "") for name in _VARIABLES)]
+    places.append(ssl.get_default_verify_paths().openssl_cafile)
     with _ONE_AT_A_TIME:
-        return _read(tuple(os.environ.get(name, "") for name in _VARIABLES))
+        return _read(tuple(map(_state, places)))
 
 
-@cache
-def _read(_: tuple[str, ...]) -> ssl.SSLContext:
+def _state(place: str) -> tuple[object, ...]:
+    """A value that is another one after a change of this file or folder."""
+    try:
+        found = Path(place).stat()
+    except OSError:
+        return (place,)
+    return place, found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+
+
+@lru_cache(maxsize=1)
+def _read(_: tuple[object, ...]) -> ssl.SSLContext:
     context: ssl.SSLContext = import_module("httpcore2").default_ssl_context()
     return context

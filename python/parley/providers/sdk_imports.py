@@ -22,7 +22,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 
-from parley.http.certificates import read_certificates
+from parley.http.certificates import read_ahead
 from parley.late_patterns import late_pattern
 from parley.models.formats import ACP, PACKAGE, SDK, sdk
 
@@ -45,7 +45,7 @@ def warm(kind: str, *, builtin: bool, has_tls: bool) -> None:
     if kind != PACKAGE:
         lean("httpcore2", _CONNECTION_NAMES)
         if has_tls:
-            threading.Thread(None, read_certificates, "certificates", daemon=True).start()
+            threading.Thread(None, read_ahead, "certificates", daemon=True).start()
         imported(sdk(kind), is_lean=True)
     if builtin:
         import_module("parley.demo.server")
