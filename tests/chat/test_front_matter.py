@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 
-from parley.chat.front_matter import KEYS, FrontMatter, read_front_matter, trouble
+from parley.chat.front_matter import KEYS, FrontMatter, _known, read_front_matter, trouble
 from parley.chat.reader import parse
 from parley.chat.transcript import Problem
 from tests.examples import examples
@@ -259,6 +259,16 @@ def test_oversized_front_matter_is_not_read_to_its_end(raw: str) -> None:
     assert [p.message for p in read.problems] == [
         "front matter is too large or too deeply nested, or has aliases (*name), so it was not read"
     ]
+
+
+def test_only_front_matter_that_is_read_stays_in_memory() -> None:
+    def reads(raw: str) -> int:
+        before = _known.cache_info().misses
+        read_front_matter(raw)
+        return _known.cache_info().misses - before
+
+    assert (reads("topic: kept here"), reads("topic: kept here")) == (1, 0)
+    assert reads("topic: " + "too long " * 10_000) == 0
 
 
 def test_a_long_system_prompt_is_read() -> None:

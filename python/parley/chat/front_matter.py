@@ -68,12 +68,12 @@ class FrontMatter:
     problems: tuple[Problem, ...] = ()
 
 
-@lru_cache(maxsize=16)
 def read_front_matter(raw: str | None) -> FrontMatter:
-    """Read a transcript's raw front matter, which may be None or "". Problems have file lines.
+    """Read a transcript's raw front matter, which may be None or "". Problems have file lines."""
+    return _read(raw) if raw and len(raw) > _MOST_CHARACTERS else _known(raw)
 
-    A turn asks for it at each step, and YAML is slow.
-    """
+
+def _read(raw: str | None) -> FrontMatter:
     table = read_yaml(raw)
     if table.problem:
         return FrontMatter({}, (table.problem,))
@@ -88,6 +88,10 @@ def read_front_matter(raw: str | None) -> FrontMatter:
         problems += (_problem(table.lines[key], key, flaw) for flaw in reader.flaws)
         values |= {} if reader.flaws else {key: next(iter(fit.values()))}
     return FrontMatter(values, tuple(problems))
+
+
+_known = lru_cache(maxsize=16)(_read)
+"""A turn asks for it at each step, and YAML is slow. Nothing is kept that is too long to be read."""
 
 
 @frozen
