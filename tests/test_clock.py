@@ -17,7 +17,7 @@ from parley.clock import PausableClock
 from parley.errors import PendingError
 from parley.mcp.server_session import Progress, Signals
 from parley.mcp.supervisor import Supervisor
-from parley.models.events import Event, Finished, TextDelta
+from parley.models.events import Aside, Event, Finished, TextDelta
 from parley.models.request import Request
 from parley.policy.rate import RateWindow
 from parley.processes.stderr import StderrTail
@@ -338,6 +338,18 @@ def test_the_31st_request_in_a_minute_waits_with_a_status_and_uses_no_time() -> 
     assert sent == [*range(30), 60]
     assert elapsed == 31
     assert said == [f"Rate limit reached, waiting {left}s..." for left in range(30, 0, -1)] + [""]
+
+
+def test_the_first_text_does_not_wait_until_a_long_chat_is_measured() -> None:
+    async def work() -> list[Event]:
+        port = model_port(PausableClock(), RateWindow(9), lambda _: None)
+        request = Request(parse(f"💬: {'word ' * 9_000}\n"), 0, "p", "m", window=10_000)
+        return [event async for event in port.stream(request)]
+
+    first, notice, *_ = run(work())
+    assert first == TextDelta("yes")
+    assert isinstance(notice, Aside)
+    assert "this chat is too long" in notice.text
 
 
 def model_port(clock: PausableClock, rate: RateWindow, status: Callable[[str], None]) -> ModelPort:

@@ -112,13 +112,15 @@ class ModelPort:
         has_begun, doing = False, self._observer.doing
         async with closing(events):
             async for event in events:
-                if not has_begun and not isinstance(event, Aside | RateLimits):
-                    has_begun = True
-                    if not status_texts.is_of_call(self._observer.doing):
-                        self._observer.status(doing)  # the status of a retry is over
-                    for aside in self._news(self._client.settled(request)):
-                        yield aside
-                yield event
+                if has_begun or isinstance(event, Aside | RateLimits):
+                    yield event
+                    continue
+                has_begun = True
+                if not status_texts.is_of_call(self._observer.doing):
+                    self._observer.status(doing)  # the status of a retry is over
+                yield event  # at once, because measuring a long chat takes a while
+                for aside in self._news(self._client.settled(request)):
+                    yield aside
         self._hold(request)
 
     async def _with_record(
