@@ -31,6 +31,7 @@ function M.open(id, tick, edits, answer, row, markers, more)
   end
   handles.follow(handle, followers)
   handles.lead(handle, row, true)
+  handles.keep(handle, H.tip(handle), true)
   require("parley.status").moved(handle.buf)
   require("parley.highlight").slowest_ms() -- earlier drawings say nothing about this reply
   return reply

@@ -10,7 +10,7 @@ import pytest
 
 from parley.chat.edits import Edit
 from parley.nvim.document import BufferDocument
-from parley.nvim.editor import Editor
+from parley.nvim.editor import LATER_S, Editor
 from parley.nvim.mirror import CURRENT_S, BufferText, Mirror
 
 LINES = ["💬: q", "", "🤖:[A]", "", "said"]
@@ -36,6 +36,10 @@ class FakeEditor:
             reply = {"change": same, "anchor": 0, "pinned": False}
         on_reply(reply)
         return reply
+
+    def send(self, what: str, *_: Any) -> None:
+        """Record a request that needs no answer."""
+        self.asked.append(what)
 
     def tell(self, *_: Any) -> None:
         """Accept a notification, which needs no answer."""
@@ -77,7 +81,19 @@ async def test_a_reply_and_its_first_text_are_one_request() -> None:
     assert list(mirror.text.lines) == [*LINES, "first", "second", "below"]
     await document.append(" more")
     await document.settle()
-    assert editor.asked == ["open_stream", "append"]
+    assert editor.asked == ["open_stream", "write", "append"]
+
+
+async def test_a_first_text_whose_place_is_there_leaves_at_once() -> None:
+    editor = FakeEditor()
+    mirror = Mirror(editor.loop.time)
+    mirror.put(editor.tick, BufferText.of(LINES))
+    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    await document.open_stream(lambda _: (Edit(5, 5, ("", "below")), 5))
+    await asyncio.sleep(2 * LATER_S)
+    assert editor.asked == ["open_stream"]
+    await document.append("first")
+    assert editor.asked == ["open_stream", "write"]
 
 
 async def test_changes_that_begin_together_are_one_request_with_the_place_for_the_reply() -> None:

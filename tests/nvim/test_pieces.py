@@ -88,7 +88,7 @@ async def test_short_texts_are_joined() -> None:
     for _ in range(1000):
         written.append("word ")
     await written.settle()
-    assert asked == ["word " * 1000]
+    assert asked == ["word ", "word " * 999]
 
 
 async def written_at(gaps_s: list[float], cost_ms: float = 0) -> tuple[ListEditor, list[float]]:
@@ -124,9 +124,9 @@ def test_no_text_waits_for_long_and_pieces_are_a_frame_apart_on_average(gaps: li
 def test_a_slow_screen_receives_larger_pieces() -> None:
     slow_ms = 50
     asked, _ = run(written_at([0.01] * 200, slow_ms))
-    between = [after - before for before, after in pairwise(asked.times)]
+    between = [after - before for before, after in pairwise(asked.times[1:])]
     assert min(between) >= DUTY * slow_ms / 1000 - 1e-6
-    assert set(asked.requests) == {"append"}
+    assert (asked.requests[0], set(asked.requests[1:])) == ("write", {"append"})
 
 
 def test_most_pieces_need_no_answer_but_all_are_answered_for_at_the_end() -> None:

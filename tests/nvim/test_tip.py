@@ -331,3 +331,10 @@ def test_writing_a_piece_reads_one_or_two_lines_in_a_long_chat_with_the_line_sho
     plain.lua("require('parley.status').show(vim.api.nvim_get_current_buf(), '')")
     assert max(read) <= 2
     assert len(read) <= 6 * 20
+
+
+def test_the_first_piece_reads_no_line_because_its_place_is_known(plain: Child) -> None:
+    handle = streaming(plain)
+    write = "require('parley.remote')('write', ...) return _G.rows"
+    assert plain.lua(COUNT + write, handle, "one", True) == []
+    assert plain.lines()[-1] == "one"

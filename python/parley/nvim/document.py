@@ -226,8 +226,15 @@ class BufferDocument:
         self._hurry.clear()
 
     def _ended(self, work: asyncio.Task[None]) -> None:
-        failure = None if work.cancelled() else work.exception()
-        if isinstance(failure, Exception) and work is self._work and not self._waiting:
+        """If nothing waits for this work, report its failure, or let the stream begin."""
+        if work is not self._work or self._waiting or work.cancelled():
+            return
+        failure = work.exception()
+        if failure is None:
+            self._ahead = self._work = None
+            self._hurry.clear()
+            self._stream.begin()
+        elif isinstance(failure, Exception):
             self._on_failure(failure)
 
     async def _look(self, *, may_be_old: bool = False) -> Snapshot:

@@ -62,9 +62,11 @@ class BufferStream:
         self._failure: Exception | None = None
         self._next = 0.0
         """When the next piece may be written."""
-        self._cost_ms, self._lines = SLOWEST_S * 1000, 0
+        self._cost_ms, self._lines = 0.0, 0
         """What the last answer said."""
         self._unanswered = 0
+        self._most_unanswered = 1
+        """The first text is in a hurry; the second asks, and more is known from then on."""
         self._newline = "\n"
         self._fresh = True
         self._place: Callable[[], Awaitable[None]] | None = None
@@ -95,6 +97,10 @@ class BufferStream:
     def wait_for(self, place: Callable[[], Awaitable[None]]) -> None:
         """Write only after `place`, which creates the place for the text, has finished."""
         self._place = place
+
+    def begin(self) -> None:
+        """The place for the text is there."""
+        self._place = None
 
     def take(self) -> str:
         """The first unwritten text, which the caller writes together with its place."""
@@ -129,7 +135,7 @@ class BufferStream:
 
     def _needs_answer(self) -> bool:
         return (
-            self._unanswered >= UNANSWERED
+            self._unanswered >= self._most_unanswered
             or self._cost_ms > FAST_MS
             or self._place is not None
             or self._turn.locked()
@@ -173,6 +179,7 @@ class BufferStream:
         if isinstance(reply, dict):
             raise GoneError(reply["gone"])
         (self._cost_ms, self._lines), self._unanswered = reply, 0
+        self._most_unanswered = UNANSWERED
         self._plan_next(text, start)
 
     def _send(self, text: str) -> None:
