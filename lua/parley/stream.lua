@@ -42,7 +42,7 @@ end
 --- autocommands. An empty text is only a question about the pieces before it.
 ---@param text string
 ---@param fresh boolean whether the host expects to be at the start of a line
----@return { gone: string }|number[] reply the milliseconds and the number of lines in the buffer
+---@return { gone: string }|number reply the milliseconds
 function M.append(id, text, fresh)
   local handle, gone = handles.get(id)
   if not handle then
@@ -55,7 +55,7 @@ function M.append(id, text, fresh)
     return { gone = handles.removed }
   end
   cost, handle.cost = math.max(cost, handle.cost or 0) + require("parley.highlight").slowest_ms(), 0
-  return { cost, api.nvim_buf_line_count(handle.buf) }
+  return cost
 end
 
 --- The same without an answer. After a piece that could not be written, nothing more is written,

@@ -287,19 +287,20 @@ class Desk:
         time.sleep(0.05)
         return Times(requested - began, complete - requested, self.cpu_s() - before)
 
-    def delays_s(self, server: Server, question: str) -> tuple[list[float], float]:
-        """How long each token of a spaced reply took from the server into the buffer, and the CPU
-        seconds of the whole answer. Neovim is not asked for anything until the reply has ended.
+    def delays_s(self, server: Server, question: str, lines: int = 0) -> tuple[list[float], float]:
+        """How long each token of a spaced reply took from the server into the buffer, below this many
+        lines, and the CPU seconds of the whole answer. Neovim is not asked for anything until the
+        reply has ended.
         """
-        self.open(0, question)
+        self.open(lines, question)
         self.nvim.lua(WATCH_TOKENS)
         before, began = self.cpu_s(), self.press()
         number = server.request(began)["number"]
         sent = server.sent_s(number, self.nvim.flush)
         self.until_complete()
         cpu, found = self.cpu_s() - before, dict[int, float]()
-        for at, lines in self.nvim.lua("return _G.bench_arrivals"):
-            for number in map(int, re.findall(r"word(\d+)", "\n".join(lines))):
+        for at, written in self.nvim.lua("return _G.bench_arrivals"):
+            for number in map(int, re.findall(r"word(\d+)", "\n".join(written))):
                 found.setdefault(number, at / 1e9)
         return [found[number] - at for number, at in enumerate(sent)], cpu
 

@@ -23,7 +23,6 @@ FRAME_S = 0.017
 """At 100 tokens a second, nearly six of ten tokens need not wait."""
 GATHER_S = 0.012
 """How long text that may be written waits for more text, which may be 10 ms away."""
-SLOWEST_S = 0.25
 UNANSWERED = 7
 """How many pieces may follow each other without an answer, which costs this process as much as a
 piece.
@@ -32,8 +31,6 @@ FAST_MS = 3.0
 SMALL = 2_000
 """Only a piece of at most this many characters needs no answer, if the last ones took Neovim at most
 `FAST_MS`."""
-PER_LINE_S = 0.00005
-"""Added for each line, because long buffers take longer to highlight."""
 DUTY = 3
 MOST_AT_ONCE = 1 << 18
 """The maximum number of characters in a request, because 5 MB at once would block the editor for
@@ -62,7 +59,7 @@ class BufferStream:
         self._failure: Exception | None = None
         self._next = 0.0
         """When the next piece may be written."""
-        self._cost_ms, self._lines = 0.0, 0
+        self._cost_ms = 0.0
         """What the last answer said."""
         self._unanswered = 0
         self._most_unanswered = 1
@@ -178,7 +175,7 @@ class BufferStream:
         )
         if isinstance(reply, dict):
             raise GoneError(reply["gone"])
-        (self._cost_ms, self._lines), self._unanswered = reply, 0
+        self._cost_ms, self._unanswered = reply, 0
         self._most_unanswered = UNANSWERED
         self._plan_next(text, start)
 
@@ -195,9 +192,8 @@ class BufferStream:
     def _plan_next(self, text: str, start: float) -> None:
         """Decide when the next piece may be written."""
         self._fresh = text.endswith("\n") if text else self._fresh
-        interval = min(max(FRAME_S, self._lines * PER_LINE_S), SLOWEST_S)
         # A frame without a piece may be made up for, but only one.
-        frame = max(self._next, start - interval) + interval
+        frame = max(self._next, start - FRAME_S) + FRAME_S
         self._next = max(frame, self._editor.loop.time() + DUTY * self._cost_ms / 1000)
 
     def _batch(self) -> str:
