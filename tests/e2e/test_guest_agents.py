@@ -61,7 +61,7 @@ class GuestDesk(AgentDesk):
         self.own = guest.prepare(self.home, url)
         self.chat = str(folder / "chat.md")
         self.document = TextDocument("", 10**6)
-        self.news = list[str]()
+        self.news, self.statuses = list[str](), list[str]()
         self.app = self.restart()
 
     def restart(self) -> App:
