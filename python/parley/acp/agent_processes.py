@@ -89,8 +89,8 @@ class AgentProcesses:
         """The events of an agent's next reply. If the chat continues the open prompt, the prompt
         continues; otherwise, Parley sends a new prompt. `folder` is the chat's project, `client`
         the workspace, which an agent may use that works in it, and `servers` are those that the
-        agent may start itself. `note_start` is told whether the agent is starting, if it must
-        start. Raises ModelError.
+        agent may start itself. If the agent does not run, `note_start` is called with True before
+        its start, and with False after it. Raises ModelError.
         """
         turns, session = _whole(request), self._sessions.get(chat)
         digest, root = ConversationDigest(turns), self._root(provider, folder)
