@@ -45,24 +45,30 @@ class FakeEditor:
         """Accept a notification, which needs no answer."""
 
 
+def opened(
+    clock: Callable[[], float] | None = None,
+) -> tuple[FakeEditor, Mirror, BufferDocument]:
+    """A document whose text has just arrived."""
+    editor = FakeEditor()
+    mirror = Mirror(clock or editor.loop.time)
+    mirror.put(editor.tick, BufferText.of(LINES))
+    return editor, mirror, BufferDocument(cast(Editor, editor), mirror, 1, 0)
+
+
 @pytest.mark.parametrize(("age", "before"), [(0.0, []), (2 * CURRENT_S, ["read"])])
 async def test_a_text_received_some_time_ago_is_requested_again_when_it_is_read(
     age: float, before: list[str]
 ) -> None:
-    editor, time = FakeEditor(), [0.0]
-    mirror = Mirror(lambda: time[0])
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    time = [0.0]
+    editor, _, document = opened(lambda: time[0])
     time[0] += age
     assert list((await document.look()).lines) == LINES
     assert editor.asked == before
 
 
 async def test_edits_apply_to_a_text_of_any_age_because_lua_compares_first() -> None:
-    editor, time = FakeEditor(), [0.0]
-    mirror = Mirror(lambda: time[0])
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    time = [0.0]
+    editor, mirror, document = opened(lambda: time[0])
     time[0] += 2 * CURRENT_S
     await document.change(lambda _: [Edit(5, 5, ("more",))])
     assert editor.asked == ["apply"]
@@ -70,10 +76,7 @@ async def test_edits_apply_to_a_text_of_any_age_because_lua_compares_first() -> 
 
 
 async def test_a_reply_and_its_first_text_are_one_request() -> None:
-    editor = FakeEditor()
-    mirror = Mirror(editor.loop.time)
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    editor, mirror, document = opened()
     await document.open_stream(lambda _: (Edit(5, 5, ("", "below")), 5))
     await document.append("first\nsecond")
     await document.settle()
@@ -85,10 +88,7 @@ async def test_a_reply_and_its_first_text_are_one_request() -> None:
 
 
 async def test_a_first_text_whose_place_is_there_leaves_at_once() -> None:
-    editor = FakeEditor()
-    mirror = Mirror(editor.loop.time)
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    editor, _, document = opened()
     await document.open_stream(lambda _: (Edit(5, 5, ("", "below")), 5))
     await asyncio.sleep(2 * LATER_S)
     assert editor.asked == ["open_stream"]
@@ -97,10 +97,7 @@ async def test_a_first_text_whose_place_is_there_leaves_at_once() -> None:
 
 
 async def test_changes_that_begin_together_are_one_request_with_the_place_for_the_reply() -> None:
-    editor = FakeEditor()
-    mirror = Mirror(editor.loop.time)
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    editor, mirror, document = opened()
     await document.begin(lambda s: [Edit(len(s.lines), len(s.lines), ("one",))])
     await document.begin(lambda s: [Edit(len(s.lines), len(s.lines), ("two",))])
     ahead = await document.read()
@@ -113,10 +110,7 @@ async def test_changes_that_begin_together_are_one_request_with_the_place_for_th
 
 
 async def test_a_text_is_parsed_once_for_a_begun_change_and_its_arrival() -> None:
-    editor = FakeEditor()
-    mirror = Mirror(editor.loop.time)
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    _, mirror, document = opened()
     await document.begin(lambda _: [Edit(5, 5, ("more",))])
     ahead = (await document.read()).transcript
     await document.settle()
@@ -124,10 +118,7 @@ async def test_a_text_is_parsed_once_for_a_begun_change_and_its_arrival() -> Non
 
 
 async def test_begun_changes_are_made_again_for_a_text_that_has_changed() -> None:
-    editor = FakeEditor()
-    mirror = Mirror(editor.loop.time)
-    mirror.put(editor.tick, BufferText.of(LINES))
-    document = BufferDocument(cast(Editor, editor), mirror, 1, 0)
+    editor, mirror, document = opened()
     await document.look()
     await document.begin(lambda s: [Edit(len(s.lines), len(s.lines), ("end",))])
     editor.tick += 1
